@@ -1,5 +1,6 @@
 """Clustering by several workers, in threads, in processes or on a cluster."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -77,6 +78,7 @@ def fit_restarts(
         raise ValueError(f"method must be one that has n_init; {method.__name__} has none")
     n_init = validation.check_integer("n_init", n_init, least=1, most=validation.MOST_STARTS)
     seed = fixed_seed(random_state)
+    started = time.perf_counter()
     results = Parallel(n_jobs=n_jobs)(
         delayed(method)(*args, n_init=1, random_state=restart_seed(seed, index), **params)
         for index in range(n_init)
@@ -87,4 +89,5 @@ def fit_restarts(
     best = int(np.argmin(np.where(np.isfinite(objectives), objectives, np.inf)))
     found = results[best]
     params = found.params | {"n_init": n_init}
-    return replace(found, objectives=objectives, best_init=best, params=params)
+    of_all = {"best_init": best, "seconds": time.perf_counter() - started}
+    return replace(found, objectives=objectives, params=params, **of_all)

@@ -186,6 +186,8 @@ def keep_numbers(
 def _read_earlier(before, X, rows, n):
     """Return the earlier clusters of n points by place, -1 for none, their numbers, and a bound."""
     before = result_of(before)
+    if before is None:
+        raise TypeError("before must be an earlier result, estimator or labels; got None")
     if X is not None and rows is not None:
         raise ValueError("X and rows both tell the earlier clusters of the points; give one")
     if isinstance(before, NumberedClusters | ClusteringResult):

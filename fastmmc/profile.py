@@ -261,6 +261,8 @@ def read_table(X, names):
             "X is sparse, and a profile is of a table; give X.toarray(), or some columns"
         )
     frame = as_frame(X)
+    if not frame.columns:
+        raise ValueError("X has no columns; give at least one")
     if frame.names:
         return frame
     d = len(frame.columns)

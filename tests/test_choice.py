@@ -585,6 +585,7 @@ def test_progress_grows_and_changes_nothing():
     fractions = [one.fraction for one in heard]
     assert [one.n_done for one in heard] == sorted(one.n_done for one in heard)
     assert 0 <= min(fractions) and max(fractions) == 1
+    assert fractions == sorted(fractions)
     assert {one.n_init for one in heard} == {heard[-1].n_done}
     assert heard[-1].n_done == 4 + CLOUDS * (MOST_COMPARED - 1) + N_STEPS
     assert_array_equal(result.labels, fastmmc.cluster(X, max_k=4, random_state=0).labels)

@@ -17,6 +17,7 @@ import fastmmc
 from fastmmc.data import cells
 from fastmmc.data.coding import as_frame, fit_coding, learn_coding
 from fastmmc.data.columns import CATEGORY_DISTANCE, MISSING_DISTANCE
+from fastmmc.data.frames import read_series
 
 N = 90
 COUNTS = (2, 3, 5, 10, 30, 100, 600)
@@ -387,6 +388,49 @@ def test_infinite_numbers_are_refused_by_column_and_row(others):
     for call in (lambda: fastmmc.cluster(far, 2), lambda: result.predict(far)):
         with pytest.raises(ValueError, match=r"column 'y' holds infinity, .* in row 7 \(from 0\)"):
             call()
+
+
+def test_no_power_hides_infinity(rng):
+    """Yeo and Johnson's transformation by a negative power makes it finite."""
+    values = rng.normal(170, 2, 60) + np.repeat([0, 30], 30)
+    frame = pd.DataFrame({"height": values, "town": list("uv") * 30})
+    result = fastmmc.cluster(frame, 2, random_state=0)
+    assert result.coding.columns[0].power < 0
+    with pytest.raises(ValueError, match="column 'height' holds infinity"):
+        result.predict(frame.assign(height=np.inf))
+
+
+def test_names_of_a_batch_of_pyarrow_are_checked(quiet):
+    pyarrow = pytest.importorskip("pyarrow")
+    X = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([0.0, 20.0], 30)[:, None]
+    batch = pyarrow.RecordBatch.from_pydict({"a": X[:, 0], "b": X[:, 1]})
+    turned = batch.select(["b", "a"])
+    result = fastmmc.umc_rls(batch, 2, random_state=0)
+    fitted = fastmmc.UMCRLS(2, random_state=0).fit(batch)
+    seen = fastmmc.WTA(2, random_state=0).partial_fit(batch)
+    assert result.feature_names_in.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(fitted.predict(batch), fitted.labels_)
+    for call in (result.predict, fitted.predict, seen.predict, seen.partial_fit):
+        with pytest.raises(ValueError, match="feature names should match"):
+            call(turned)
+
+
+def test_columns_of_rows_are_texts(quiet):
+    """Such as polars has; each row is a category of its own kind."""
+
+    class Column:
+        dtype = "Array"
+
+        def to_numpy(self):
+            return np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 4.0]])
+
+    assert read_series(Column()).known == ["[1.0, 2.0]", "[1.0, 2.0]", "[3.0, 4.0]"]
+
+
+def test_clocks_may_tell_fractions_of_a_second(quiet):
+    times = [f"{h:02}:{m:02}:00.250000" for h in (3, 15) for m in range(30)]
+    frame = pd.DataFrame({"at": times, "y": np.repeat([0.0, 9.0], 30) + np.arange(60) / 99})
+    assert fastmmc.cluster(frame, 2, random_state=0).coding.columns[0].kind == "dates"
 
 
 def test_a_frame_without_columns_is_refused():

@@ -4,8 +4,10 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.text import Text
 from scipy.cluster.hierarchy import (
     cut_tree,
     is_monotonic,
@@ -689,3 +691,19 @@ def test_one_cluster_rings_none_of_the_numbers_that_have_scores():
         axes = ChoiceDisplay.from_result(result).axes_
         rings.append([len(ax.collections) for ax in axes[1:]])
     assert rings == [[1, 1], [2, 2]]
+
+
+def test_names_are_no_formulas(blobs):
+    X, _ = blobs
+    frame = pd.DataFrame(X[:, :2], columns=["cost_$ / rev_$", "$5 to $9"])
+    result = fastmmc.umc_rls(frame, 3, random_state=0)
+    influence = fastmmc.feature_influence(result, frame, random_state=0)
+    displays = [
+        ClusterDisplay.from_result(result, frame),
+        ExemplarDisplay.from_result(result, frame),
+        InfluenceDisplay.from_influence(influence),
+    ]
+    for display in displays:
+        display.figure_.canvas.draw()
+        texts = [text.get_text() for text in display.figure_.findobj(Text)]
+        assert any("cost_$ / rev_$" in text for text in texts)

@@ -179,11 +179,28 @@ def test_wrong_calls(monkeypatch):
         result.profile(X[0])
     with pytest.raises(ValueError, match="column 'column 1' holds infinite values"):
         result.profile(np.where(X == 3, np.inf, X))
-    with pytest.raises(ValueError, match="no column holds numbers"):
-        result.profile(pd.DataFrame({"a": [None] * 4}))
+    for nothing in (pd.DataFrame(index=range(4)), X[:, :0]):
+        with pytest.raises(ValueError, match="X has no columns"):
+            result.profile(nothing)
+    with pytest.raises(ValueError, match="X has masked values"):
+        result.profile(np.ma.masked_greater(X, 3.0))
     dask = pytest.importorskip("dask.array")
     with pytest.raises(TypeError, match="X is in blocks"):
         result.profile(dask.from_array(X))
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="to_frame needs pandas"):
         result.profile(X).to_frame()
+
+
+def test_a_table_of_which_no_column_is_used():
+    """A report of texts has their column beside their vectors, in which the clusters were found."""
+    told = str(given([0, 0, 1, 1]).profile(pd.DataFrame({"text": ["a b", "b c", "c d", "d e"]})))
+    assert "4 points in 2 clusters" in told
+    assert "Column 'text' is left out, as its texts differ in all rows." in told
+
+
+def test_columns_of_equal_names_in_every_library():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table([[1.0, 1.0, 5.0, 5.0], [2.0, 2.0, 2.5, 2.5]], names=["x", "x"])
+    told = given([0, 0, 1, 1]).profile(table)
+    assert "x (0)" in str(told) and "x (1)" in str(told)

@@ -236,6 +236,9 @@ def test_points_and_the_table_that_describes_them_may_differ(page_of):
     words = pandas.DataFrame({"word": np.repeat(["sea", "sky"], 10), "n": range(20)})
     page = page_of(result, X, table=words)
     assert "word: sea: 100%" in page.text
+    texts = pandas.DataFrame({"text": [f"text {i}, \ud800" for i in range(20)]}, dtype=object)
+    page = page_of(result, X, table=texts)
+    assert "20 points in 2 clusters" in page.text and "text 3" in page.text
     with pytest.raises(TypeError, match="X is sparse, and a profile is of a table"):
         page_of(result, X)
     with pytest.raises(ValueError, match="X has 19 rows, and the result 20 points"):

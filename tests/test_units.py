@@ -12,6 +12,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_union
 from sklearn.preprocessing import StandardScaler
 
 import fastmmc
@@ -350,3 +351,10 @@ def test_points_without_weight_make_no_difference_of_units(weight, differ):
     assert have_different_units(X[:19]) is False
     assert have_different_units(X[:19], np.full(19, 2.0)) is False
     assert have_different_units(X[:19], np.arange(19.0)) is True
+
+
+def test_joblib_is_not_the_users_line():
+    X = np.random.default_rng(0).normal(size=(60, 2)) * [1, 1e5]
+    with pytest.warns(UserWarning, match="different units") as told:
+        make_union(fastmmc.UMCRLS(2, random_state=0)).fit(X)
+    assert told[0].filename == __file__

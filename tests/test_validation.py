@@ -43,6 +43,47 @@ BAD_POINTS = [
 ]
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda name, value: fastmmc.cluster(X, 2, **{name: value}),
+        lambda name, value: fastmmc.umc_rls(X, 2, **{name: value}),
+    ],
+    ids=["cluster", "umc_rls"],
+)
+@pytest.mark.parametrize("name", ["known_labels", "sample_weight", "must_link", "cannot_link"])
+def test_masks_are_not_dropped(call, name):
+    value = np.ma.masked_equal(np.arange(12) % 2, 1)
+    with pytest.raises(ValueError, match=f"{name} has masked values"):
+        call(name, value)
+
+
+def test_masks_of_what_fit_and_partial_fit_are_told():
+    masked = np.ma.masked_equal(np.arange(12) % 2, 1)
+    pairs = np.ma.array([[0, 1]], mask=[[False, True]])
+    learner = fastmmc.CRPCL(2, semi_supervised=True)
+    for call in (learner.fit, learner.partial_fit):
+        with pytest.raises(ValueError, match="y has masked values"):
+            call(X, masked)
+        with pytest.raises(ValueError, match="must_link has masked values"):
+            call(X, must_link=pairs)
+    with pytest.raises(ValueError, match="rows has masked values"):
+        fastmmc.keep_numbers(fastmmc.wta(X, 2), masked.data, rows=masked)
+
+
+@pytest.mark.parametrize("name", ["umc-rls", "evo-mmc", "iter-svr", "sdp-mmc", "gmmc", "wta"])
+def test_models_keep_points_of_their_own(name):
+    pytest.importorskip("cvxpy")
+    method = fastmmc.METHODS[name]
+    given = X.copy()
+    k = {} if method.binary else {"k": 2}
+    seed = {"random_state": 0} if "random_state" in method.parameters else {}
+    result = method.function(given, **k, **seed)
+    before = result.decision_function(X)
+    given[:] = given[::-1].copy()
+    np.testing.assert_array_equal(result.decision_function(X), before)
+
+
 @pytest.mark.parametrize(("points", "error", "message"), BAD_POINTS)
 @pytest.mark.parametrize(
     "call",

@@ -148,7 +148,10 @@ class IterSVRParameters(IterSVMParameters, before="kernel"):
     """
 
     epsilon: float = parameter(
-        default=0.0, least=0, doc="Deviations up to it cost nothing; 0 is the Laplacian loss."
+        default=0.0,
+        least=0,
+        below=1,
+        doc="Deviations up to it cost nothing, < 1; 0 is the Laplacian loss.",
     )
 
 

@@ -20,6 +20,7 @@ class Run:
         # The share of max_time that the phase may take; None outside of one, where nothing stops.
         self._share = None
         self._control = control
+        self._fraction = 0.0
         self._n_steps = n_steps
 
     @contextmanager
@@ -41,8 +42,10 @@ class Run:
         ``ahead`` is as for :meth:`RunControl.prepare`.
         """
         if not self.is_told():
+            done = min(1.0, (self.n_done + fraction) / self._n_steps)
+            self._fraction = max(self._fraction, done)
             status = self._control.report(
-                fraction=min(1.0, (self.n_done + fraction) / self._n_steps),
+                fraction=self._fraction,
                 n_done=self.n_done,
                 n_init=self._n_steps,
                 objective=np.inf,

@@ -40,7 +40,7 @@ from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.parameters import ClusterCount, LinkRules, SemiSupervised, kernel_of
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.coding import Coding, learn_coding
-from fastmmc.data.frames import is_frame
+from fastmmc.data.frames import is_frame, whole_table
 from fastmmc.kernels.models import CenterModel
 
 
@@ -131,7 +131,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
 
     def _check_first(self, X):
         """Check the first objects; return them as numbers, and what columns become, if any do."""
-        coding = None
+        coding, X = None, whole_table(X)
         if is_frame(X):
             validate_data(self, X, reset=True, skip_check_array=True)
             X, coding = learn_coding(X)

@@ -26,7 +26,7 @@ from fastmmc.core.declare import declared, document, two_clusters_only, unknown_
 from fastmmc.core.docstrings import attribute_docs, completed_by, entry, insert_section, section
 from fastmmc.core.results import ClusteringResult
 from fastmmc.core.types import MatrixLike
-from fastmmc.data.frames import is_array, is_frame
+from fastmmc.data.frames import is_array, is_frame, whole_table
 from fastmmc.data.labels import check_known_labels, read_known_labels
 from fastmmc.registry import Method, register, registry_name
 
@@ -141,6 +141,7 @@ class Clusterer(
 
     def _fit(self, X, y=None, **told):
         """Cluster by the solver, with what ``fit`` was told, and keep the result."""
+        X = whole_table(X)
         if is_frame(X):
             # The solver reads it, as its columns may be of any kind.
             validate_data(self, X, reset=True, skip_check_array=True)
@@ -180,7 +181,7 @@ class Clusterer(
         coding = self.coding_
         if coding is not None and not (coding.is_plain and is_array(X)):
             return Named(coding=coding)._in_numbers(X)
-        return self._check_matrix(X, reset=False)
+        return self._check_matrix(whole_table(X), reset=False)
 
     def _check_matrix(self, X, reset):
         return validation.check_matrix(

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from fastmmc.core.execution import warn_user
 from fastmmc.data.coding import Coding
+from fastmmc.data.frames import whole_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,6 +28,7 @@ class Named:
     def _in_numbers(self, X):
         """Return new points as those that the object was made from; refuse other columns."""
         if self.coding is None:
+            X = whole_table(X)
             self._check_names(X)
             return X
         if hasattr(X, "compute") or issparse(X):

@@ -37,6 +37,7 @@ from fastmmc.core.docstrings import entry, insert_section, with_sections_of
 from fastmmc.core.execution import RunControl, one_call
 from fastmmc.core.results import ClusteringResult
 from fastmmc.data.coding import learn_coding
+from fastmmc.data.frames import refuse_masked, whole_table
 
 P = ParamSpec("P")
 Call = TypeVar("Call")
@@ -115,6 +116,7 @@ class Parameter:
         """Return the value to be used; raise what is wrong with it."""
         if value is self.default:
             return value
+        refuse_masked(self.name, value)
         if self.check is not None:
             return self.check(self.name, value)
         if value is None and self._is_optional:
@@ -303,8 +305,11 @@ def function_of(
                 setattr(call, name, known[name].checked(getattr(call, name)))
             run = {one: getattr(call, one) for one in RUN if hasattr(call, one)}
             control = RunControl(**run, started=started)
-            # Names that cannot be are refused before the run.
-            names = {"feature_names_in": column_names(call.X)} if hasattr(call, "X") else {}
+            names = {}
+            if hasattr(call, "X"):
+                call.X = whole_table(call.X)
+                # Names that cannot be are refused before the run.
+                names = {"feature_names_in": column_names(call.X)}
             with one_call():
                 if names and trains:
                     names["coding"] = _in_numbers(call)

@@ -36,7 +36,7 @@ class Listed:
 
 def as_lines(headline, rows):
     """Return a headline and a line for each row, a dict of names and texts."""
-    width = max(map(len, rows))
+    width = max(map(len, rows), default=0)
     return "\n".join([headline, *(f"{name:<{width}}  {text}" for name, text in rows.items())])
 
 

@@ -462,9 +462,9 @@ def warn_user(text, category=ConvergenceWarning):
 def callers_level():
     """Return the stack level of the user's line, seen from the caller, for ``warnings.warn``.
 
-    scikit-learn wraps an estimator's fit, so its frames count as ours.
+    scikit-learn wraps an estimator's fit, perhaps in joblib, so their frames count as ours.
     """
-    ours = "fastmmc.", "sklearn."
+    ours = "fastmmc.", "sklearn.", "joblib."
     frame, level = inspect.currentframe().f_back, 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith(ours):
         frame, level = frame.f_back, level + 1

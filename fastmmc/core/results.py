@@ -407,16 +407,21 @@ class RLSResult(SizedResult):
         return replace(super()._without_labels(), **long)
 
     @cached_property
+    def _told(self):
+        """The labels in memory."""
+        return np.asarray(self.labels)
+
+    @cached_property
     def _clusters(self):
         """The labels, and for points that were left out the clusters that the others predict."""
         scores = self._scores_of_others
-        return np.where(self.labels >= 0, self.labels, scores.argmax(axis=1))
+        return np.where(self._told >= 0, self._told, scores.argmax(axis=1))
 
     @cached_property
     def _sharpness(self):
-        told, weights = self.labels >= 0, self.sample_weight
+        told, weights = self._told >= 0, self.sample_weight
         weights = None if weights is None else weights[told]
-        return memberships.find_sharpness(self._scores_of_others[told], self.labels[told], weights)
+        return memberships.find_sharpness(self._scores_of_others[told], self._told[told], weights)
 
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
@@ -434,14 +439,14 @@ class RLSResult(SizedResult):
         # R_jj is 0 for the origin under a linear kernel, and then so is the margin.
         outliers = cast(np.ndarray, self.outlier_scores)  # there are some where there are margins
         typical = self.margins / np.maximum(outliers, np.finfo(float).tiny)
-        order = np.lexsort((-typical, self.labels))[self.labels.size - self.sizes.sum() :]
+        order = np.lexsort((-typical, self._told))[self._told.size - self.sizes.sum() :]
         return tuple(np.split(order, np.cumsum(self.sizes)[:-1]))
 
     @cached_property
     def boundary_points(self) -> NDArray[np.int64]:
         """All points that have a cluster, by ascending margin."""
         order = np.argsort(self.margins, kind="stable")
-        return order[self.labels[order] >= 0]
+        return order[self._told[order] >= 0]
 
     @completed_by(ClusteringResult.predict)
     def predict_proba(self, X: MatrixLike) -> NDArray[np.float64]:

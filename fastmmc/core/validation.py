@@ -14,6 +14,7 @@ from scipy.sparse import coo_array, issparse
 from sklearn.utils import check_array
 
 from fastmmc.core.display import OneLine
+from fastmmc.data.frames import is_frame, refuse_masked
 from fastmmc.data.units import warn_of_units
 from fastmmc.kernels.gram import KERNELS, Kernel
 
@@ -183,20 +184,11 @@ def check_matrix(X, *, name="X", check=None, **options):
         except ValueError as error:
             if "contains NaN" not in str(error):
                 raise
+            frames = "" if is_frame(X) else "; in a data frame they are filled in for you"
             raise ValueError(
                 f"Input {name} contains NaN: fill in missing values, as by "
-                "sklearn.impute.SimpleImputer, or remove them; in a data frame they are filled in "
-                "for you"
+                f"sklearn.impute.SimpleImputer, or remove them{frames}"
             ) from error
-
-
-def refuse_masked(name, X):
-    """Refuse masked values, whose masks NumPy would drop."""
-    if np.ma.is_masked(X):
-        raise ValueError(
-            f"{name} has masked values, which the methods ignore: leave them out, or "
-            f"fill them in, as by {name}.filled(...)"
-        )
 
 
 def check_structure(X):

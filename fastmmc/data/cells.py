@@ -35,7 +35,7 @@ EPOCH = datetime(1970, 1, 1)
 DATES = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%d %b %Y")
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 FORMATS = tuple(date + time for date in DATES for time in TIMES)
-CLOCKS = ("%H:%M", "%H:%M:%S")
+CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f")
 # In these 05/03/2024 may be in May or in March.
 OTHER_ORDER = {
     one + form[5:]: other + form[5:]

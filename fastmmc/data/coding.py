@@ -26,7 +26,7 @@ from fastmmc.data.columns import (
     unused_numbers,
     yeo_johnson,
 )
-from fastmmc.data.frames import Frame, is_frame, read_frame, read_values
+from fastmmc.data.frames import Frame, is_frame, read_frame, read_values, refuse_masked
 
 # The deviation of a column of numbers is 1, times this power of the chance that two rows differ in
 # it: two equally frequent numbers are then as far from each other as two categories are. The ARI of
@@ -187,6 +187,7 @@ def as_frame(X) -> Frame:
         return X
     if is_frame(X):
         return read_frame(X)
+    refuse_masked("X", X)
     array = np.asarray(X)
     if array.ndim != 2:
         raise ValueError(f"X must be a table or have two dimensions; got shape {array.shape}")
@@ -242,14 +243,9 @@ def kinds_of(frame, *, keeps_all=False, marks_missing=True, decimal=None) -> lis
     options = Options(keeps_all, marks_missing, mark)
     pairs = zip(frame.names, frame.columns, strict=True)
     columns = [fit_column(name, values, options) for name, values in pairs]
-    if not any(column.width for column in columns):
-        if not keeps_all:
-            # A table of such columns alone is meant as it is.
-            return kinds_of(frame, keeps_all=True, marks_missing=marks_missing, decimal=decimal)
-        raise ValueError(
-            "no column holds numbers, dates or categories: "
-            + "; ".join(f"{column.name!r} is {column.said}" for column in columns)
-        )
+    if not (keeps_all or any(column.width for column in columns)):
+        # A table of such columns alone is meant as it is.
+        return kinds_of(frame, keeps_all=True, marks_missing=marks_missing, decimal=decimal)
     return columns
 
 
@@ -262,6 +258,11 @@ def fit_coding(frame, *, keeps_all=False, marks_missing=True, scaled=False, deci
     """
     columns = kinds_of(frame, keeps_all=keeps_all, marks_missing=marks_missing, decimal=decimal)
     kinds = {column.kind for column in columns if column.width}
+    if not kinds:
+        raise ValueError(
+            "no column holds numbers, dates or categories: "
+            + "; ".join(f"{column.name!r} is {column.said}" for column in columns)
+        )
     is_mixed = scaled or len(kinds) > 1
     columns = [_in_units(column, is_mixed) for column in columns]
     if len(kinds) > 1:

@@ -111,6 +111,7 @@ class NumberColumn(Column):
     def code(self, values: Values) -> Coded:
         """Return the numbers of cells."""
         numbers, unknown = self.read(values)
+        check_finite(self.name, numbers)  # a power may make infinity finite
         gaps = np.isnan(numbers)
         X = np.where(gaps, self.fill, numbers)
         if self.power is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -95,6 +96,15 @@ def is_frame(X: object) -> bool:
     return named is not None and not isinstance(X, np.ndarray) and not hasattr(X, "compute")
 
 
+def refuse_masked(name, X):
+    """Refuse masked values, whose masks NumPy would drop."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(
+            f"{name} has masked values, which the methods ignore: leave them out, or "
+            f"fill them in, as by {name}.filled(...)"
+        )
+
+
 def is_array(X: object) -> bool:
     """Tell whether X is neither a data frame nor its columns, so that these have no names."""
     return not (isinstance(X, Frame) or is_frame(X))
@@ -108,12 +118,20 @@ def read_frame(X) -> Frame:
     """
     if _is_lazy(X):
         raise TypeError("X is a lazy frame, which has no values yet; give X.collect()")
-    names = [str(name) for name in getattr(X, "column_names", None) or X.columns]
-    if hasattr(X, "iloc"):
-        series = [X.iloc[:, j] for j in range(len(names))]
+    if hasattr(X, "column_names"):  # of pyarrow
+        names, series = X.column_names, whole_table(X).columns
+    elif hasattr(X, "iloc"):
+        names, series = X.columns, [X.iloc[:, j] for j in range(X.shape[1])]
     else:
-        series = [X[name] for name in names]
-    return Frame(names, [read_series(one) for one in series])
+        names, series = X.columns, [X[name] for name in X.columns]
+    return Frame([str(name) for name in names], [read_series(one) for one in series])
+
+
+def whole_table(X):
+    """Return a batch of rows of pyarrow as a table, whose names scikit-learn reads; else X."""
+    pyarrow = sys.modules.get("pyarrow")
+    is_batch = pyarrow is not None and isinstance(X, pyarrow.RecordBatch)
+    return pyarrow.Table.from_batches([X]) if is_batch else X
 
 
 def _is_lazy(X):
@@ -125,8 +143,7 @@ def read_series(series) -> Values:
     """Return the values of a column of a data frame."""
     dtype = getattr(series, "dtype", getattr(series, "type", None))
     series = _in_local_time(series, dtype)
-    is_part = hasattr(series, "to_pylist") and not hasattr(series, "chunks")  # of a pyarrow batch
-    array = np.asarray(series.to_numpy(**{"zero_copy_only": False} if is_part else {}))
+    array = np.asarray(series.to_numpy())
     if any(word in str(dtype) for word in CATEGORIES):
         if array.dtype.kind in "iuf":
             return Values("categories", as_texts(array))
@@ -151,6 +168,8 @@ def as_texts(numbers: np.ndarray) -> list[str | None]:
 def read_values(array: np.ndarray) -> Values:
     """Return the values of an array of any type."""
     kind = array.dtype.kind
+    if array.ndim > 1:  # a column of rows
+        return Values("texts", [str(row) for row in array.tolist()])
     if kind in "iuf":
         return Values("numbers", array)
     if kind == "b":

@@ -9,6 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 from fastmmc.core import validation
+from fastmmc.data.frames import refuse_masked
 
 # Objects and labels are numbered below this.
 MOST_OBJECTS = 2**62
@@ -79,6 +80,7 @@ def read_known_labels(labels, n, k, *, name="known_labels"):
 
 def _column(labels, n, name):
     """Return n labels of any type; a list keeps its numbers beside strings."""
+    refuse_masked(name, labels)
     values = np.asarray(labels)
     if values.dtype.kind == "U" and isinstance(labels, list | tuple):
         values = np.asarray(labels, dtype=object)
@@ -177,6 +179,7 @@ def check_init(init, n, k, kernel, choices=("random", "kmeans")):
 
 def integer_labels(name, labels, n, what="label"):
     """Return n integers, labels or something else, floats with integer values too, as int64."""
+    refuse_masked(name, labels)
     values = np.asarray(labels)
     if values.shape != (n,):
         raise ValueError(

@@ -12,6 +12,7 @@ from fastmmc.core import memory, validation
 from fastmmc.core.display import OneLine
 from fastmmc.core.execution import warn_user
 from fastmmc.data import _loops_links as loops
+from fastmmc.data.frames import refuse_masked
 from fastmmc.data.labels import (
     MOST_OBJECTS,
     check_known_labels,
@@ -378,6 +379,7 @@ def _pair_array(name, pairs, n):
             entries = coo_array(validation.check_structure(pairs))
         kept = entries.data != 0
         return np.column_stack([c[kept] for c in entries.coords])
+    refuse_masked(name, pairs)
     try:
         return np.asarray(pairs)
     except ValueError:

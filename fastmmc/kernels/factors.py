@@ -483,6 +483,8 @@ def factor_path(X, lams, kernel, form=None, seed=None, on_progress=None):
             rng = restart_stream(seed, LANDMARK_STREAM)
             yield make_low_rank_factor(X, lam, kernel, form, rng, on_progress)
         return
+    if kernel.name != "precomputed":
+        X = X.copy()  # which models keep, whatever becomes of what was given
     points = X.astype(form.dtype, copy=False)
     path = hat_path(kernel, points, lams, on_progress, form.weights)
     for lam, R in zip(lams, path, strict=True):

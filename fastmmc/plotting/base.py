@@ -13,6 +13,7 @@ from fastmmc.core.clusterer import Clusterer, result_of
 from fastmmc.core.column_names import column_names
 from fastmmc.core.docstrings import insert_paragraph, insert_section
 from fastmmc.core.results import ClusteringResult, RLSResult
+from fastmmc.data.frames import refuse_masked
 
 # The colours of Okabe and Ito, which colour-blind readers can tell apart, without the yellow, which
 # is lost on white. Further clusters reuse the colours with the next marker.
@@ -189,6 +190,7 @@ def _drawn(estimator):
 
 def check_points(result, X):
     """Return the points of a result, X or those that it remembers, as a matrix."""
+    refuse_masked("X", X)
     if X is not None and result.coding is not None:
         X = result._in_numbers(X)
     points = check_array(

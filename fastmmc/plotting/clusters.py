@@ -68,12 +68,12 @@ class ClusterDisplay(ResultDisplay, Display, drawn_by="scatter", such_as="``s`` 
     def _draw(self, ax, **kwargs):
         k = int(self.labels.max()) + 1
         draw_clusters(ax, self.points, self.labels, k, **kwargs)
-        ax.set_xlabel(self.axis_names[0])
+        ax.set_xlabel(self.axis_names[0], parse_math=False)
         if len(self.axis_names) == 1:
             ax.set_ylabel("cluster")
             ax.yaxis.get_major_locator().set_params(integer=True)
         else:
-            ax.set_ylabel(self.axis_names[1])
+            ax.set_ylabel(self.axis_names[1], parse_math=False)
         if k <= LEGEND_MOST:
             draw_legend(ax, "cluster: size")
 

@@ -113,11 +113,10 @@ class ExemplarDisplay(ResultDisplay, Display, drawn_by="imshow", such_as="``cmap
         style = {"aspect": "auto", "cmap": "RdBu_r", "vmin": -2.5, "vmax": 2.5}
         image = ax.imshow(self.values, **(style | kwargs))
         ax.figure.colorbar(image, ax=ax, label="standard deviations from the mean")
-        ax.set_yticks(range(len(self.row_names)), self.row_names)
+        ax.set_yticks(range(len(self.row_names)), self.row_names, parse_math=False)
         if len(self.feature_names) <= MOST_NAMES:
-            ax.set_xticks(
-                range(len(self.feature_names)), self.feature_names, rotation=45, ha="right"
-            )
+            turned = {"rotation": 45, "ha": "right", "parse_math": False}
+            ax.set_xticks(range(len(self.feature_names)), self.feature_names, **turned)
         else:
             ax.set_xlabel("feature")
         ax.set_ylabel("cluster: point")
@@ -195,7 +194,7 @@ class InfluenceDisplay(Display, drawn_by="barh", such_as="``color``"):
         at = np.arange(len(self.shares))
         style = {"xerr": self.deviations, "color": COLORS[0], "ecolor": "0.4"}
         ax.barh(at, self.shares, **(style | kwargs))
-        ax.set_yticks(at, self.feature_names)
+        ax.set_yticks(at, self.feature_names, parse_math=False)
         ax.invert_yaxis()
         ax.set(xlim=(0.0, None), xlabel="share of points that change their cluster")
 

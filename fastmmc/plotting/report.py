@@ -121,7 +121,7 @@ def write_report(
         **_draw(page, check_points(found, X), known_names(found, X), max_points),
     )
     with replacing(path) as file:
-        file.write(text.encode("utf-8"))
+        file.write(text.encode("utf-8", "replace"))
 
 
 def import_bokeh() -> None:

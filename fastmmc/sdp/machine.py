@@ -89,7 +89,8 @@ def make_model(machine, data, constant):
     ``constant`` is what was added to the centred K that the machine was trained on, None if that
     was K itself.
     """
-    coef, intercept, points, kernel = machine.u, 0.0, data.points, data.kernel
+    coef, intercept, kernel = machine.u, 0.0, data.kernel
+    points = data.points.copy()  # kept, whatever becomes of what was given
     if constant is not None:
         # The mean of all points is at the origin: the coefficients sum to 0, and what is left of
         # the mean is the intercept.
