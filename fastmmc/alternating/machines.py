@@ -476,29 +476,21 @@ class LinearMachine(SupportMachine):
 
 
 class LeastSquaresMachine(_Machine):
-    """Least-squares SVM: the matrix K + I / g is factored once, a round costs O(n^2).
+    """Least-squares SVM: min |w|^2 + sum_i g_i (f_i - y_i)^2 with g_i = 2 s_i C.
 
-    [[0, e^T], [e, K + diag(1 / g)]] [b; a] = [0; y] with g_i = 2 s_i C; the scores are
-    K a = y - b - a / g. ``solve`` applies (K + diag(1 / g))^-1; with features K = Z Z^T.
+    ``solve`` returns bias, u, w or None, and scores for labels; :func:`dense_solver` and
+    :func:`feature_solver` make it of one factorisation, after which a round costs O(n^2) or O(nr).
     """
 
-    def __init__(self, solve, cost, Z=None):
-        n = cost.size
-        self._Z = Z
+    def __init__(self, solve):
         self._solve = solve
-        self._ridge = 0.5 / cost
-        self._solved_ones = solve(np.ones(n))
         self.gap = 0.0
 
     def step(self, budget):
         """Solve the linear system."""
-        solved = self._solve(self._y)
-        self.bias = float(solved.sum() / self._solved_ones.sum())
-        self.u = solved - self.bias * self._solved_ones
-        self.scores = self._y - self.bias - self._ridge * self.u
-        if self._Z is not None:
-            self.w = self._Z.T @ self.u
-        self.norm = max(0.0, float(self.u @ self.scores))
+        self.bias, self.u, self.w, self.scores = self._solve(self._y)
+        self.norm = float(self.u @ self.scores if self.w is None else self.w @ self.w)
+        self.norm = max(0.0, self.norm)
         self.n_steps += 1
         return True
 
@@ -509,7 +501,10 @@ class LeastSquaresMachine(_Machine):
 
 
 def dense_solver(K, ridge, look=lambda: None):
-    """Return a function that applies (K + diag(ridge))^-1, from one Cholesky factorisation."""
+    """Return what solves [[0, e^T], [e, K + diag(ridge)]] [b; u] = [0; y], ridge = 1 / g.
+
+    The scores are K u = y - b - ridge u.
+    """
     A = K.copy()
     add_to_diagonal(A, ridge)
     if not factor_lower(A, lambda share: look()):
@@ -518,22 +513,43 @@ def dense_solver(K, ridge, look=lambda: None):
             f"double precision, with C times a weight up to {0.5 / ridge.min():.3g}: give a lower "
             "C, or a kernel that is positive semidefinite"
         )
-    # The transpose is in the order that LAPACK wants.
-    return lambda y: cho_solve((A.T, False), y, check_finite=False)
+
+    def apply(y):
+        # The transpose is in the order that LAPACK wants.
+        return cho_solve((A.T, False), y, check_finite=False)
+
+    ones = apply(np.ones(ridge.size))
+
+    def solve(y):
+        solved = apply(y)
+        bias = float(solved.sum() / ones.sum())
+        u = solved - bias * ones
+        return bias, u, None, y - bias - ridge * u
+
+    return solve
 
 
 def feature_solver(Z, ridge, look=lambda: None):
-    """Return a function that applies (Z Z^T + diag(ridge))^-1, O(nr) a call (Woodbury)."""
-    scaled = Z / ridge[:, None]
+    """Return what solves the same with K = Z Z^T, O(nr) a call, for the weights w = Z^T u.
+
+    With features centred by their mean, weighted by g, w = (I + Zc^T diag(g) Zc)^-1 Zc^T diag(g) y.
+    Weights from u, which is what features of many digits leave of y, would lose all digits.
+    """
+    g = 1.0 / ridge
+    shares = g / g.sum()
+    mean = shares @ Z
+    centred = Z - mean
     inner = np.eye(Z.shape[1])
     for start in range(0, Z.shape[0], ROWS):
         look()
         rows = slice(start, start + ROWS)
-        inner += Z[rows].T @ scaled[rows]
+        inner += centred[rows].T @ (g[rows, None] * centred[rows])
     factor = cho_factor(inner, lower=True, overwrite_a=True, check_finite=False)
 
     def solve(y):
-        by_ridge = y / ridge
-        return by_ridge - scaled @ cho_solve(factor, Z.T @ by_ridge, check_finite=False)
+        middle = shares @ y
+        w = cho_solve(factor, centred.T @ (g * (y - middle)), check_finite=False)
+        moved, at_mean = centred @ w, float(mean @ w)
+        return float(middle) - at_mean, g * (y - middle - moved), w, moved + at_mean
 
     return solve

@@ -221,6 +221,9 @@ def iter_svr(call: _IterSVRCall, control: RunControl) -> MarginResult:
     from ``decision_function`` have that ``intercept``; their loss is higher than that of b, which
     ``objective``, ``history`` and ``n_violated`` are of.
 
+    Equal points are one with a weight, so they have one label; the balance, unless sizes are asked
+    for, is at least the share of the heaviest, which some split always keeps.
+
     In features more than 8,000 points are clustered by a sample of 2,000 first, drawn
     by weight; its machine labels all points, and the rounds go on with these (not with labels that
     are given, nor with a tied bias). Later rounds train on the points near a kink of their loss
@@ -484,10 +487,10 @@ def _make_model(problem, solution, intercept):
         indices = support if precomputed else None
         weights = coef
     elif not problem.is_low_rank:
-        # k(x, w) = x . w + coef0, and the constant feature times its weight is part of f.
-        w, weights = solution.w, np.ones(1)
-        intercept += np.sqrt(kernel.coef0) * w[-1] - kernel.coef0
-        basis = w[None, :-1].astype(points.dtype)
+        # k(x, w) = x . w + coef0
+        *w, moved = features.to_Z @ solution.w
+        intercept += moved - kernel.coef0
+        basis, weights = np.array([w], dtype=points.dtype), np.ones(1)
     else:
         basis, weights, indices = features.basis, features.to_Z @ solution.w, features.indices
     n_features = points.shape[1]

@@ -79,7 +79,7 @@ class Problem:
     K: np.ndarray | None = None
     features: Features | None = None
     is_brief: bool = False  # features of low rank, for want of time
-    solve_ridge: Callable | None = None  # for least squares: applies (K + diag(1 / g))^-1
+    solve_ridge: Callable | None = None  # of least squares: labels to bias, u, w and scores
     least_decrease: float = LEAST_DECREASE
     merged: Problem | None = None  # that of representatives, whose rounds come first
     is_trained: bool = True  # by rounds of its own, and not by those of representatives alone
@@ -149,7 +149,7 @@ def _with_products(problem, seed, look=lambda ahead=0.0: None):
             else gram_matrix(kernel, points, look)
         )
     elif form.rank is None:
-        features = _linear_features(kernel, points)
+        features = _linear_features(points)
     else:
         features = form_features(points, kernel, form, seed, look)
     squares = np.trace(K) if features is None else np.einsum("ij,ij->", features.Z, features.Z)
@@ -250,18 +250,21 @@ def has_features(kernel, form, solver, points):
     return form.rank is not None or (narrow and solver not in DENSE_SOLVERS)
 
 
-def _linear_features(kernel, points):
-    """Return the points with a constant column, whose products are the linear kernel."""
-    n, d = points.shape
-    Z = np.column_stack((points, np.full(n, np.sqrt(kernel.coef0))))
-    return Features(Z, np.eye(d + 1), np.empty((0, d)), None)
+def _linear_features(points):
+    """Return the points less their mean, [X, 1] to_Z, for machines whose bias costs nothing.
+
+    Their scores are those of the linear kernel, whatever its constant, and lose no digits to it.
+    """
+    mean = points.mean(axis=0, dtype=np.float64)
+    to_Z = np.vstack((np.eye(mean.size), -mean))
+    return Features(points - mean, to_Z, np.empty((0, mean.size)), None)
 
 
 def _make_machine(problem, loss, seed):
     """Return a fresh machine for a loss."""
     call, control, K, Z = problem.call, problem.control, problem.K, problem.Z
     if loss == "square":
-        return LeastSquaresMachine(problem.solve_ridge, problem.cost, Z)
+        return LeastSquaresMachine(problem.solve_ridge)
     given = problem.cost, loss == "hinge", call.epsilon if loss == "laplace" else 0.0
     if Z is None:
         if call.solver == "libsvm":

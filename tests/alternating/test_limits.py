@@ -223,3 +223,30 @@ def test_a_ridge_that_is_lost_in_rounding_comes_with_advice(given):
     X = np.linspace(0.0, 1.0, 99)[:, None]
     with pytest.raises(ValueError, match="not positive definite .* up to .*: give a lower C"):
         fastmmc.iter_ls_svm(X, n_init=1, random_state=0, **given)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("offset", [100.0, 1e5])
+def test_an_offset_changes_nothing_for_a_linear_kernel(name, offset):
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(40, 2))
+    points[:20] += 3
+    here, there = (
+        FUNCTIONS[name](X, kernel="linear", n_init=2, random_state=0)
+        for X in (points, points + offset)
+    )
+    assert there.converged and there.objective == pytest.approx(here.objective, rel=1e-4)
+    np.testing.assert_array_equal(there.predict(points + offset), there.labels)
+
+
+@pytest.mark.parametrize(("top", "given"), [(256, {"kernel": "poly", "rank": 50}), (65536, {})])
+def test_least_squares_of_features_of_many_digits(top, given):
+    """Weights from the dual variables lose all digits there."""
+    colours = np.random.default_rng(0).integers(0, top, (300, 3)).astype(float)
+    given = {"kernel": "linear"} | given
+    result = fastmmc.iter_ls_svm(colours, random_state=0, **given)
+    f, y = result.decision_function(colours)[:, 1], 2 * result.labels - 1
+    np.testing.assert_array_equal(result.predict(colours), result.labels)
+    # The result predicts by a bias between the clusters; the loss is that of the best one.
+    loss = np.sum((f - np.mean(f - y) - y) ** 2)
+    assert 2 * result.params["C"] * loss <= result.objective * (1 + 1e-6)

@@ -187,13 +187,13 @@ def test_points_that_are_all_equal(machine):
 def test_least_squares_machine():
     K, Z, y = problem()
     cost = np.linspace(0.5, 5.0, y.size)
-    dense = train(LeastSquaresMachine(dense_solver(K, 0.5 / cost), cost), y)
+    dense = train(LeastSquaresMachine(dense_solver(K, 0.5 / cost)), y)
     # The optimality conditions of |w|^2 + 2 sum cost_i (f_i - y_i)^2.
     f = dense.scores + dense.bias
     assert np.allclose(dense.u, 2 * cost * (y - f))
     assert dense.u.sum() == pytest.approx(0.0, abs=1e-9)
     assert np.allclose(dense.scores, K @ dense.u)
-    features = train(LeastSquaresMachine(feature_solver(Z, 0.5 / cost), cost, Z), y)
+    features = train(LeastSquaresMachine(feature_solver(Z, 0.5 / cost)), y)
     assert np.allclose(features.scores, dense.scores, atol=1e-6)
     assert np.allclose(Z @ features.w, features.scores, atol=1e-6)
 
