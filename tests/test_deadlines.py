@@ -162,9 +162,12 @@ def test_the_factor_in_blocks_is_the_factor(rng):
 
     Z = rng.standard_normal((1100, 5))
     K, ridge, y = Z @ Z.T, rng.uniform(1.0, 2.0, 1100), rng.standard_normal(1100)
-    np.testing.assert_allclose(
-        dense_solver(K, ridge)(y), np.linalg.solve(K + np.diag(ridge), y), rtol=1e-8, atol=1e-10
-    )
+    border = np.ones((1, 1100))
+    system = np.block([[K + np.diag(ridge), border.T], [border, np.zeros((1, 1))]])
+    *expected, bias = np.linalg.solve(system, np.append(y, 0.0))
+    found = dense_solver(K, ridge)(y)
+    np.testing.assert_allclose(found[1], expected, rtol=1e-8, atol=1e-10)
+    assert found[0] == pytest.approx(bias)
 
 
 def test_a_start_that_runs_out_of_time_has_not_ended():

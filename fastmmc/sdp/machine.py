@@ -5,17 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cholesky, eigh, solve_triangular
 from scipy.optimize import nnls
 
-from fastmmc.kernels.libsvm import train_kernel_machine
 from fastmmc.kernels.models import KernelModel
-
-# LIBSVM's tolerance on the margins, which are 1.
-TOLERANCE = 1e-8
-
-# Most steps of LIBSVM, for where its tolerance is below rounding: a second or so.
-MOST_ITERATIONS = 1_000_000
+from fastmmc.sdp.relaxation import import_cvxpy, mean_diagonal
 
 # Most steps of the active set method, as a multiple of n; it takes about n.
 MOST_STEPS = 30
@@ -35,25 +29,20 @@ class Machine:
 def train_soft(K, y, C):
     """Train with the hinge loss, min |w|^2 + 2 C sum_i max(0, 1 - y_i f_i), labels ``y`` -1 and 1.
 
-    LIBSVM always has a bias, so every point is given a second time, mirrored at the origin and with
-    the opposite label: a bias of 0 is optimal then, and both copies share the loss. The value is
-    never below the optimum.
+    The value is never below the optimum.
     """
-    n = y.size
-    # LIBSVM has absolute tolerances, which are meant for values of about 1.
+    cp = import_cvxpy()
+    # Solvers have absolute tolerances, which are meant for values of about 1.
     scale = mean_diagonal(K) or 1.0
-    Q = K / scale
-    both, *_ = train_kernel_machine(
-        np.block([[Q, -Q], [-Q, Q]]),
-        np.concatenate((y, -y)),
-        0.5 * C * scale,
-        np.ones(2 * n),
-        True,
-        0.0,
-        TOLERANCE,
-        MOST_ITERATIONS,
-    )
-    u = (both[:n] - both[n:]) / scale
+    values, vectors = eigh(K / scale)
+    is_kept = values > y.size * np.finfo(np.float64).eps * values[-1]
+    roots, vectors = np.sqrt(values[is_kept]), vectors[:, is_kept]
+    w = cp.Variable(roots.size)
+    losses = cp.pos(1.0 - cp.multiply(y, (vectors * roots) @ w))
+    cost = 2.0 * C * scale
+    objective = cp.sum_squares(w) / max(1.0, cost) + min(1.0, cost) * cp.sum(losses)
+    cp.Problem(cp.Minimize(objective)).solve(solver="CLARABEL")
+    u = vectors @ (w.value / roots) / scale
     machines = [_with_value(K, y, C, u)]
     least = float((y * (K @ u)).min())
     if least > 0:
@@ -105,11 +94,6 @@ def make_model(machine, data, constant):
     return KernelModel(
         kernel, points, coef[:, None], n_features, float(intercept), indices, binary=True
     )
-
-
-def mean_diagonal(K):
-    """Return trace(K) / n, the mean squared norm of the points."""
-    return float(np.mean(np.diagonal(K)))
 
 
 def centre(K):

@@ -27,8 +27,8 @@ from fastmmc.data.sizes import (
     split_by_rank,
 )
 from fastmmc.kernels.gram import Kernel, resolve_kernel
-from fastmmc.sdp.machine import centre, make_model, mean_diagonal, train_hard, train_soft
-from fastmmc.sdp.relaxation import import_cvxpy, relax_gmmc, relax_mmc
+from fastmmc.sdp.machine import centre, make_model, train_hard, train_soft
+from fastmmc.sdp.relaxation import import_cvxpy, mean_diagonal, relax_gmmc, relax_mmc
 from fastmmc.sdp.rounding import MOST_DIRECTIONS, distinct, leading_vectors, sweep
 
 # More points than this are refused without force=True.

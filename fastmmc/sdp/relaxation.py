@@ -14,7 +14,6 @@ from scipy.linalg import eigvalsh
 from fastmmc.core.execution import RunControl
 from fastmmc.core.status import Status
 from fastmmc.core.threads import import_whole
-from fastmmc.sdp.machine import mean_diagonal
 
 # The option by which a solver takes a time limit.
 SOLVERS = {"SCS": "time_limit_secs", "Clarabel": "time_limit"}
@@ -47,6 +46,11 @@ class Relaxation:
     status: Status
     solver_status: str
     n_iter: int
+
+
+def mean_diagonal(K):
+    """Return trace(K) / n, the mean squared norm of the points."""
+    return float(np.mean(np.diagonal(K)))
 
 
 def import_cvxpy():

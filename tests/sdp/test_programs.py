@@ -13,7 +13,7 @@ from fastmmc.sdp.machine import centre, train_hard, train_soft
 from fastmmc.sdp.methods import _size_limits, penalised_kernel
 from fastmmc.sdp.relaxation import SOLVERS, relax_gmmc, relax_mmc
 
-pytest.importorskip("cvxpy")
+cp = pytest.importorskip("cvxpy")
 
 from tests.sdp import naive
 
@@ -51,6 +51,21 @@ def test_for_fixed_labels_the_program_is_the_svm_without_bias(seed, C):
     value = train_soft(K, y, C).value
     for twin in (naive.svm_primal, naive.svm_dual, naive.svm_as_program):
         assert twin(K, y, C) == pytest.approx(value, rel=1e-4), twin.__name__
+
+
+@pytest.mark.parametrize(("scale", "C"), [(1.0, 100.0), (1e3, 1.0), (1e3, 100.0)])
+def test_wide_linear_kernels_are_trained_to_the_end(scale, C):
+    """Decomposition by pairs of points does not get there in a million steps."""
+    X = np.random.default_rng(9).normal(size=(30, 2))
+    X[:10] += 4
+    X[10:20] -= 4
+    y = np.where(np.arange(30) < 10, 1.0, -1.0)
+    Z = np.column_stack((scale * X, np.ones(30)))
+    value = train_soft(Z @ Z.T, y, C).value
+    w = cp.Variable(3)
+    losses = cp.sum(cp.pos(1 - cp.multiply(y, Z / scale @ w)))
+    least = cp.Problem(cp.Minimize(cp.sum_squares(w) / scale**2 + 2 * C * losses))
+    assert value == pytest.approx(least.solve(solver="CLARABEL"), rel=1e-5)
 
 
 @pytest.mark.parametrize("C", [1e4, 1e8])
