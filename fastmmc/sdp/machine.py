@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,7 @@ class Machine:
 
     u: np.ndarray
     value: float
+    ended: bool = True  # whether the solver did, so that the value is the least
 
 
 def train_soft(K, y, C):
@@ -39,22 +41,24 @@ def train_soft(K, y, C):
     roots, vectors = np.sqrt(values[is_kept]), vectors[:, is_kept]
     w = cp.Variable(roots.size)
     losses = cp.pos(1.0 - cp.multiply(y, (vectors * roots) @ w))
-    cost = 2.0 * C * scale
-    objective = cp.sum_squares(w) / max(1.0, cost) + min(1.0, cost) * cp.sum(losses)
-    cp.Problem(cp.Minimize(objective)).solve(solver="CLARABEL")
-    u = vectors @ (w.value / roots) / scale
-    machines = [_with_value(K, y, C, u)]
+    objective = cp.sum_squares(w) + 2.0 * C * scale * cp.sum(losses)
+    with suppress(cp.SolverError):
+        cp.Problem(cp.Minimize(objective)).solve(solver="CLARABEL")
+    ended = w.value is not None
+    weights = w.value if ended else roots * (vectors.T @ y)  # or the sum of all y_i phi(x_i)
+    u = vectors @ (weights / roots) / scale
+    machines = [_with_value(K, y, C, u, ended)]
     least = float((y * (K @ u)).min())
     if least > 0:
         # With a large C the loss that the tolerance leaves would outweigh the norm.
-        machines.append(_with_value(K, y, C, u / least))
+        machines.append(_with_value(K, y, C, u / least, ended))
     return min(machines, key=lambda machine: machine.value)
 
 
-def _with_value(K, y, C, u):
+def _with_value(K, y, C, u, ended):
     """Return the machine of given coefficients."""
     f = K @ u
-    return Machine(u, float(u @ f) + 2.0 * C * float(np.maximum(0.0, 1.0 - y * f).sum()))
+    return Machine(u, float(u @ f) + 2.0 * C * float(np.maximum(0.0, 1.0 - y * f).sum()), ended)
 
 
 def train_hard(K, y):

@@ -19,6 +19,7 @@ from fastmmc.core.parameters import (
     kernel_of,
 )
 from fastmmc.core.results import SDPResult
+from fastmmc.core.status import Status
 from fastmmc.data.sizes import (
     binary_balance,
     binary_bounds,
@@ -277,13 +278,15 @@ def _make_result(
     data, y, machine, constant, relaxation, n_moves, params, control, size_bounds=None
 ):
     """Gather what was found."""
-    labels = (y > 0).astype(np.int64)
+    labels, status = (y > 0).astype(np.int64), relaxation.status
+    if status == Status.CONVERGED and not machine.ended:
+        status = Status.NUMERICAL
     # Where the relaxation is exact only rounding is between them.
     bound = None if relaxation.bound is None else min(relaxation.bound, machine.value)
     result = SDPResult(
         labels=labels,
         objective=machine.value,
-        status=relaxation.status,
+        status=status,
         n_iter=relaxation.n_iter,
         n_moves=n_moves,
         sizes=np.bincount(labels, minlength=2),
