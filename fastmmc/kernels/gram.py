@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -283,24 +284,42 @@ def distinct_rows(X, most):
     Otherwise some of the first are returned, more than ``most``, and no members.
     """
     seen, first, members = {}, [], np.empty(X.shape[0], dtype=np.int64)
-    for rows in gen_batches(X.shape[0], BLOCK // 16):  # sparse rows may be very wide
-        # Adding 0 turns -0, which has other bytes, into 0.
-        for i, row in enumerate(dense_rows(X, rows) + 0.0, rows.start):
-            members[i] = seen.setdefault(blake2b(row.tobytes()).digest(), len(seen))
-            if members[i] == len(first):
-                first.append(i)
-                if len(first) > most:
-                    return None, np.array(first)
+    for i, row in enumerate(_rows_as_bytes(X)):
+        members[i] = seen.setdefault(blake2b(row).digest(), len(seen))
+        if members[i] == len(first):
+            first.append(i)
+            if len(first) > most:
+                return None, np.array(first)
     return members, np.array(first)
 
 
+def _rows_as_bytes(X):
+    """Yield bytes of each row that are the same for equal rows only."""
+    if issparse(X):
+        if not X.data.all():
+            X = X.copy()
+            X.eliminate_zeros()
+        for start, stop in pairwise(X.indptr):
+            yield X.indices[start:stop].tobytes() + X.data[start:stop].tobytes()
+        return
+    for rows in gen_batches(X.shape[0], BLOCK):
+        # Adding 0 turns -0, which has other bytes, into 0.
+        yield from (row.tobytes() for row in X[rows] + 0.0)
+
+
 def distances_from_place(X):
-    """Return the squared distance of each row from one random place, (n,): equal rows have one."""
+    """Return the squared distance of each row from one random place, (n,): equal rows have one.
+
+    Of sparse rows it is less by the squared norm of the place.
+    """
     n, d = X.shape
     place = np.random.default_rng(0).normal(size=(1, d))
+    if issparse(X):
+        with np.errstate(over="ignore"):
+            terms = X.data * (X.data - 2.0 * place[0, X.indices])
+        return csr_array((terms, X.indices, X.indptr), shape=X.shape) @ np.ones(d)
     distances = np.empty((n, 1))
-    for rows in gen_batches(n, BLOCK // 16):  # sparse rows may be very wide
-        loops.all_distances_in_order(dense_rows(X, rows), place, distances[rows])
+    loops.all_distances_in_order(X, place, distances)
     return distances[:, 0]
 
 
