@@ -114,7 +114,8 @@ def to_number(cell: str, mark: str) -> float:
 def numbers_of(cells: list[str], mark: str, plain: list[float] | None) -> np.ndarray:
     """Return cells as (n,) float64, NaN where one is no finite number."""
     if plain is None or mark != ".":
-        plain = [to_number(cell, mark) for cell in cells]
+        known = {cell: to_number(cell, mark) for cell in set(cells)}
+        plain = [known[cell] for cell in cells]
     values = np.array(plain)
     return np.where(np.isfinite(values), values, np.nan)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import groupby
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
-from sklearn.preprocessing import PowerTransformer
 
 from fastmmc.core.execution import warn_user
 from fastmmc.core.saving import stored
@@ -20,6 +18,7 @@ from fastmmc.data.columns import (
     Options,
     check_finite,
     counted,
+    even_power,
     fit_column,
     quoted,
     unsure_example,
@@ -318,11 +317,11 @@ def _made_even(column, values):
     numbers = column.read(values)[0].astype(np.float64)
     check_finite(column.name, numbers)
     numbers = np.where(np.isnan(numbers), column.fill, numbers)
-    sizes = np.abs(numbers[numbers != 0])
-    unit = float(np.median(sizes)) if sizes.size else 1.0
-    with np.errstate(all="ignore"), catch_warnings():
-        simplefilter("ignore")
-        power = float(PowerTransformer(standardize=False).fit(numbers[:, None] / unit).lambdas_[0])
+    if np.ptp(numbers) == 0:
+        return column
+    unit = float(np.median(np.abs(numbers[numbers != 0])))
+    with np.errstate(all="ignore"):
+        power = even_power(numbers / unit)
         powered = yeo_johnson(numbers, power, unit)
         shift, scale = float(powered.mean()), float(powered.std())
     if not np.isfinite((power, shift, scale)).all() or scale <= 0:
