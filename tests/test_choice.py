@@ -17,14 +17,13 @@ from fastmmc.choice.evidence import CLEAR, CLOUDS, MOST_COMPARED, Cloud
 from fastmmc.choice.given import BALANCE
 from fastmmc.choice.numbers import Counts
 from fastmmc.choice.results import LEAST_EVIDENCE, RULES
-from fastmmc.choice.widths import Widths, dithered
+from fastmmc.choice.widths import Genie, Widths, dithered
 from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.status import Status
 from fastmmc.kernels.gram import squared_distances
 from fastmmc.rls import source
 from fastmmc.rls.engine import coarse
 from fastmmc.rls.engine.coarse import coarsen, count_cells
-from fastmmc.rls.engine.genie import Genie
 from fastmmc.rls.engine.groups import Groups
 from fastmmc.rls.source import QUICK_RANK
 
@@ -236,7 +235,7 @@ def test_labels_that_no_prediction_reaches_share_it():
 
 def test_genie_without_a_limit_is_single_linkage(monkeypatch):
     X, _ = blobs([40, 30, 20])
-    monkeypatch.setattr("fastmmc.rls.engine.genie.GINIS", (1.0, 0.0))
+    monkeypatch.setattr("fastmmc.choice.widths.GINIS", (1.0, 0.0))
     free, even = Genie(squared_distances(X, X)).cut(5).values()
     single = fcluster(linkage(X, "single"), 5, "maxclust")
     assert adjusted_rand_score(free, single) == 1.0
@@ -561,7 +560,7 @@ def test_few_points_are_tried_in_few_clusters():
     assert fastmmc.AutoMMC(random_state=0).fit(X).scores_ == result.scores
     assert list(fastmmc.cluster(X, max_k=7, random_state=0).scores) == [2, 3, 4, 5, 6, 7]
     assert list(fastmmc.cluster(X[:4], random_state=0).scores) == [2]
-    assert methods._largest_number(None, 2000) == 30
+    assert methods._numbers(methods._ChoiceCall(X=X), 2000) == (None, 1, 30)
 
 
 @pytest.mark.parametrize("how, status, text", STOPS)

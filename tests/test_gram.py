@@ -8,7 +8,7 @@ from sklearn.metrics import pairwise
 
 import fastmmc
 from fastmmc.kernels import gram
-from fastmmc.kernels.gram import Kernel
+from fastmmc.kernels.gram import Kernel, KernelColumns
 from tests.rls import naive
 
 
@@ -177,8 +177,8 @@ def test_radial_kernels_have_no_values_that_are_slow(dtype):
 def test_small_examples():
     linear = Kernel("linear", coef0=0.0)
     assert Kernel("linear", coef0=1.0).block(np.eye(2), np.eye(2)).tolist() == [[2, 1], [1, 2]]
-    point, norm = np.zeros((1, 2)), np.zeros(1)
-    assert Kernel("rbf", sigma=1.0).log_gaussian(point, point, norm, norm) == 0.0
+    point = np.zeros((1, 2))
+    assert KernelColumns(Kernel("rbf", sigma=1.0), point).logarithms(point) == 0.0
     assert Kernel("rbf", sigma=1.0).check_values(np.ones((1, 1))) == 1.0
     Kernel("callable", function=lambda X, Z: X @ Z.T).check_symmetric(np.eye(2))
     assert gram.dense_rows(np.eye(2), slice(1)).tolist() == [[1, 0]]

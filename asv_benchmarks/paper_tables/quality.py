@@ -23,8 +23,8 @@ from sklearn.preprocessing import normalize, scale
 import fastmmc
 from fastmmc import datasets
 from fastmmc.choice.results import RULES
+from fastmmc.choice.widths import Genie
 from fastmmc.kernels.gram import median_width, squared_distances
-from fastmmc.rls.engine.genie import Genie
 
 # Points drawn of a set where k is given, and of the largest set where it is not.
 DRAWN, MOST_POINTS, QUICK_POINTS = 1_200, 1_000, 300

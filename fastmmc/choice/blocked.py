@@ -5,8 +5,6 @@ random, the others with chances as the squared distances from these. Each block 
 exponential numbers over the chances, of which the least ones of all blocks win.
 """
 
-from __future__ import annotations
-
 from math import isqrt
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -21,7 +19,7 @@ from fastmmc.kernels.block_factor import make_block_factor
 from fastmmc.kernels.gram import evenly
 from fastmmc.rls.blocked import Descent, Goal
 from fastmmc.rls.engine.coarse import Coarsening, nearest_of
-from fastmmc.rls.engine.labelling import sums_of
+from fastmmc.rls.engine.groups import sums_of
 from fastmmc.rls.source import fit_model
 
 
@@ -72,7 +70,10 @@ def label_blocks(call, blocks, sample, winner, width, rules, control):
     # Labels that were found, as a search that has ended.
     found = SimpleNamespace(labels=labels, params=params, n_moves=0)
     basis = width.factor.X.astype(blocks.dtype)
-    coef = _coefficients(width.factor, winner.labels, k)
+    # Of the functions that fit the clusters of cells, (g, k).
+    roots = np.sqrt(width.factor.weights)[:, None]
+    E = roots * (winner.labels[:, None] == np.arange(k))
+    coef = roots * width.factor.coefficients(E)
     factor = make_block_factor(blocks, width.factor.lam, kernel, basis, None, coef)
     is_ruled = bool(told(call, SizeParameters)) or kind == "equal"
     goal = Goal(kind, n, k, rule.lower, rule.upper, is_ruled)
@@ -80,13 +81,6 @@ def label_blocks(call, blocks, sample, winner, width, rules, control):
     descent.predict(coef)
     descent.end()
     return descent.result(call), basis[evenly(len(basis), max(1, isqrt(PRODUCTS // n)))]
-
-
-def _coefficients(factor, labels, k):
-    """Return the coefficients of the functions that fit the clusters of cells, (g, k)."""
-    roots = np.sqrt(factor.weights)[:, None]
-    E = roots * (labels[:, None] == np.arange(k))
-    return roots * factor.coefficients(E)
 
 
 def _draw_far(rows, nearest, count, seed):

@@ -1,13 +1,11 @@
 """The labellings that compete for a number of clusters."""
 
-from __future__ import annotations
-
 from itertools import chain, islice
 from operator import itemgetter
 
+from fastmmc.choice.widths import GINIS
 from fastmmc.kernels.kmeans import k_means
 from fastmmc.rls.engine.coarse import count_cells
-from fastmmc.rls.engine.genie import GINIS
 from fastmmc.rls.engine.group_search import STARTS, GroupSearch, first_labels
 from fastmmc.rls.engine.linked import majority
 

@@ -1,7 +1,5 @@
 """Whether there are clusters at all: the errors are compared with those of a cloud without any."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import svd
 from scipy.optimize import isotonic_regression
@@ -136,8 +134,6 @@ def compare_with_clouds(errors, X, weights, rng, run):
     for i in range(CLOUDS):
         drawn = (cloud.draw, cloud.draw_columns)[i % 2](rows.size, rng)
         cells = coarsen(drawn, count_cells(rows.size, 2), 2, rng, run.look, weights)
-        if weights is not None:
-            cells = cells.split(drawn, np.zeros(rows.size, dtype=np.int64), weights)
         counts = Counts(Widths(dithered(cells, drawn[cells.seeds], rng), run.look), run)
         counts.try_all(2, most - 1)
         ratio = max(counts.errors[k] / errors[k] for k in range(min(errors), most + 1))

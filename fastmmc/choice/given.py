@@ -5,8 +5,6 @@ must be apart have a price in the search; in the end they are parted. What is sa
 said of a cell: cells are split so that all points of one are told the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -174,7 +172,8 @@ class Kept:
         """Return the groups that a search moves, with the sums of R of a kernel."""
         if self.merging is None:
             return width.groups
-        return self.merging.linked(self.merging.merge(width.groups.matrix), self.known)
+        matrix = width.groups.merge(self.merging.members).matrix
+        return self.merging.linked(matrix, self.known)
 
     def of_cells(self, labels):
         """Return the labels of cells, from those of groups."""

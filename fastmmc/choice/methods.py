@@ -180,8 +180,6 @@ def _cluster(call, control):
             run = Run(control, _number_steps(least, most) + N_STEPS)
             count = min(count_cells(n, k or 2), affordable_cells(X, k or 2, call.max_time))
             cells = coarsen(X, count, k or 2, rng, run.look, weights)
-            if weights is not None:
-                cells = cells.split(X, np.zeros(n, dtype=np.int64), weights)
             of_dither = restart_stream(seed, 1)
             judging = Widths(dithered(cells, points_of(X, cells.seeds), of_dither), run.look)
             number = _choose_number(k, judging, least, most, X, weights, seed, run)
@@ -343,11 +341,5 @@ def _numbers(call, n):
     most = int(total / max(1, call.min_size))
     if least == 1 and most < 2:
         return 1, 2, 0
-    return None, least, max(2, least, min(most, _largest_number(call.max_k, n)))
-
-
-def _largest_number(max_k, n):
-    """Return the largest number of clusters to try."""
-    if max_k is None:
-        max_k = max(2, min(MOST_CLUSTERS, isqrt(n)))
-    return min(max_k, n - 2)
+    max_k = max(2, min(MOST_CLUSTERS, isqrt(n))) if call.max_k is None else call.max_k
+    return None, least, max(2, least, min(most, max_k, n - 2))

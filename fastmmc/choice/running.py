@@ -4,11 +4,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from fastmmc.core.execution import OutOfTime
 from fastmmc.core.status import Status
-
-
-class Stopped(Exception):
-    """Ends a phase of the choice."""
 
 
 class Run:
@@ -29,7 +26,7 @@ class Run:
         self._share = share
         try:
             yield
-        except Stopped:
+        except OutOfTime:
             pass
         except KeyboardInterrupt:
             self.status = Status.INTERRUPTED
@@ -55,7 +52,7 @@ class Run:
             if status != Status.CONVERGED:
                 self.status = status
         if self._share is not None and (self.is_told() or self.time_left() < ahead):
-            raise Stopped
+            raise OutOfTime
 
     def end_step(self):
         """Count a step."""

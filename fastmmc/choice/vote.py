@@ -1,7 +1,5 @@
 """The vote of the labellings."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fastmmc.choice.results import RULES, Candidate

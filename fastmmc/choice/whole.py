@@ -1,7 +1,5 @@
 """From the cells to all points: the labels that won, and the result."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from types import SimpleNamespace

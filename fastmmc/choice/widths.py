@@ -1,6 +1,4 @@
-"""Cells of the points, and hat matrices of them at several widths."""
-
-from __future__ import annotations
+"""Cells of the points, hat matrices of them at several widths, and Genie's linkage of them."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -8,25 +6,20 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import issparse
 
+from fastmmc.data.links import join
 from fastmmc.kernels.factors import DenseFactor, make_factor
 from fastmmc.kernels.gram import Kernel, squared_distances
 from fastmmc.kernels.nystroem import Form
+from fastmmc.rls.engine import _loops_trees as loops
 from fastmmc.rls.engine.coarse import MANY, Coarsening
-from fastmmc.rls.engine.genie import Genie, cosine_distances
 from fastmmc.rls.engine.groups import Groups
 
 # lam of the narrow kernels, of up to MANY points; of more all lam are in proportion to them, so
 # that what a hat matrix tells of a cluster of a given share does not change with n.
 LAM = 0.25
 
-
-def lam_of(cells, lam=LAM):
-    """Return the lam of the points of cells, of which up to 2,000 have ``lam``.
-
-    Weights are in the hat matrix. If they add up to less than as many points, so does lam.
-    """
-    n = cells.n if cells.weights is None else float(cells.weights.sum())
-    return lam * max(1.0, max(cells.n, n) / MANY) * min(1.0, n / cells.n)
+# Thresholds of the Gini index of the sizes, above which the smallest clusters are merged first.
+GINIS = (0.1, 0.3, 0.5, 0.7)
 
 
 def dithered(cells, values, rng):
@@ -45,6 +38,38 @@ def dithered(cells, values, rng):
         nearer = np.minimum(gaps[:-1], gaps[1:])
         reach[:, j] = np.where(np.isfinite(nearer), nearer / 2, 0.0)[at]
     return replace(cells, points=cells.points + rng.uniform(-reach, reach))
+
+
+def cosine_distances(R):
+    """Return 1 - R_ij / sqrt(R_ii R_jj), (n, n)."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(R), np.finfo(np.float64).tiny))
+    distances = R * scale[:, None]
+    distances *= -scale
+    distances += 1.0
+    np.maximum(distances, 0.0, out=distances)
+    np.fill_diagonal(distances, 0.0)
+    return distances
+
+
+class Genie:
+    """Genie's hierarchies of clusters, one for each threshold of the Gini index."""
+
+    def __init__(self, distances):
+        n = len(distances)
+        first, second = np.empty((2, n - 1), dtype=np.int64)
+        length = np.empty(n - 1)
+        loops.spanning_tree(distances, first, second, length)
+        by_length = np.argsort(length, kind="stable")
+        self._edges = np.stack([first, second])[:, by_length]
+        self._orders = np.empty((len(GINIS), n - 1), dtype=np.int64)
+        for most_gini, order in zip(GINIS, self._orders, strict=True):
+            loops.order_merges(*self._edges, most_gini, order)
+
+    def cut(self, k):
+        """Return the labels of k clusters by threshold."""
+        n = self._edges.shape[1] + 1
+        pairs = zip(GINIS, self._orders, strict=True)
+        return {gini: join(self._edges[:, order[: n - k]].T, n) for gini, order in pairs}
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +150,9 @@ class Widths:
         if weights is None and not self.cells.is_plain:
             weights = masses.astype(np.float64)
         form, kernel = Form(weights=weights), Kernel("rbf", sigma=sigma)
-        lam = lam_of(self.cells, lam)
+        # Weights are in the hat matrix. If they add up to less than as many points, so does lam.
+        n = self.cells.n
+        total = n if self.cells.weights is None else float(self.cells.weights.sum())
+        lam *= max(1.0, max(n, total) / MANY) * min(1.0, total / n)
         factor = make_factor(self.cells.points, lam, kernel, form, None, self._look)
         return Width(factor, Groups.of_masses(factor.R, masses))

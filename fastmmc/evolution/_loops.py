@@ -193,20 +193,14 @@ def take_anchor(Z, cache, slot, mu, anchor, anchor_cache, slack):
 
 
 @njit
-def sum_flipped(Z, y, own, flips, c, n_flips, work):
-    """Fill ``work`` with w = Z_S^T y_S, O(sr)."""
+def low_rank_change(Z, y, own, u, flips, c, n_flips, work):
+    """Return F(child) - F(parent) = 4 w^T (u - w) with w = Z_S^T y_S, O(sr)."""
     for q in range(work.size):
         work[q] = 0.0
     for a in range(n_flips):
         j = flips[c, a]
         for q in range(work.size):
             work[q] += y[own, j] * Z[j, q]
-
-
-@njit
-def low_rank_change(Z, y, own, u, flips, c, n_flips, work):
-    """Return F(child) - F(parent) = 4 w^T (u - w) with w = Z_S^T y_S, O(sr)."""
-    sum_flipped(Z, y, own, flips, c, n_flips, work)
     return 4.0 * work_dot(work, u, own)
 
 
@@ -272,21 +266,13 @@ def copy_flipped(y, origin, n_plus, flips, c, n_flips, free):
 
 
 @njit
-def update_dense_cache(R, y, origin, t, flips, c, n_flips, free):
-    """Fill the child's t with t - 2 R_S y_S for its parent's labels y, O(sn)."""
-    for i in range(t.shape[1]):
-        t[free, i] = t[origin, i]
+def update_cache(matrix, y, origin, cache, flips, c, n_flips, free):
+    """Fill the child's t - 2 R_S y_S, or u - 2 Z_S^T y_S, for the labels y of its parent."""
+    for i in range(cache.shape[1]):
+        cache[free, i] = cache[origin, i]
     for a in range(n_flips):
         j = flips[c, a]
-        shift_row(t[free], R[j], -2.0 * y[origin, j])
-
-
-@njit
-def update_low_rank_cache(Z, y, origin, u, flips, c, n_flips, work, free):
-    """Fill the child's u with u - 2 Z_S^T y_S for its parent's labels y, O(sr)."""
-    sum_flipped(Z, y, origin, flips, c, n_flips, work)
-    for q in range(work.size):
-        u[free, q] = u[origin, q] - 2.0 * work[q]
+        shift_row(cache[free], matrix[j], -2.0 * y[origin, j])
 
 
 @njit
@@ -382,10 +368,8 @@ def evolve(problem, pop, patience, max_iter, budget):
                 c = rank[at] - mu
                 own, free, s = slot[parent[c]], slot[mu + c], n_flips[c]
                 n_plus[mu + c] = copy_flipped(y, own, n_plus[parent[c]], flips, c, s, free)
-                if dense:
-                    update_dense_cache(R, y, own, cache, flips, c, s, free)
-                else:
-                    update_low_rank_cache(R, y, own, cache, flips, c, s, work, free)
+                update_cache(R, y, own, cache, flips, c, s, free)
+                if not dense:
                     slack[free] = np.sqrt(square_distance(cache, free, pop.anchor_cache))
             reorder(slot, fitness, n_plus, rank)
             pos[MOVES] += n_new

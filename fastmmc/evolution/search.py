@@ -1,7 +1,5 @@
 """One restart of EvoMMC: its plan, its population and the phases that improve it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

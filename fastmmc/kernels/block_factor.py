@@ -1,7 +1,5 @@
 """The hat matrix of low rank over points in blocks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any
 

@@ -7,8 +7,6 @@ thread LAPACK takes .6 to .75 of this time for 300 to 4,000 points; in two, on a
 to four times as long.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import lapack
 

@@ -267,37 +267,6 @@ class LowRankFactor(OneLine, Named):
         for rows in gen_batches(self.n, BLOCK):
             yield rows, self.Z[rows].astype(np.float64, copy=False)
 
-    def _restrict(self, indices):
-        """Return the factor of some points alone, and the map from its scores to all points.
-
-        The points are a problem of their own with the same landmarks and lam: with Y = Z_S L^T
-        their hat matrix is Y (Y^T Y + lam I)^-1 Y^T, which is not a part of Z Z^T. Its ``indices``
-        still count all points. With the map, (r, r), ``_cluster_scores(W @ extend)`` predicts all
-        points from labels E of these, with W = E^T Z of their factor. Yields the number of rows
-        worked on, each of which is counted three times.
-        """
-        Z = np.empty((indices.size, self.rank), self.Z.dtype)
-        to_Y = self.scale.T.astype(Z.dtype)
-
-        def scale(rows):
-            np.matmul(self.Z[indices[rows]], to_Y, out=Z[rows])
-            return len(Z[rows])
-
-        yield from in_threads(Z.size * self.rank, scale, gen_batches(len(Z), BLOCK))
-        half, new_scale = yield from _shrink(Z, self.lam)
-        extend = self.scale.T @ half
-        projection = self.projection @ extend
-        part = replace(
-            self,
-            Z=Z,
-            X=self.X[indices],
-            projection=projection,
-            scale=new_scale,
-            residual=self.residual[indices],
-            weights=None if self.weights is None else self.weights[indices],
-        )
-        return part, extend.T
-
     def _in_double_precision(self):
         """Return the factor with a float64 Z, itself if it has one.
 
@@ -309,8 +278,9 @@ class LowRankFactor(OneLine, Named):
         memory.check_memory(self.n, np.dtype(np.float64), columns=self.rank)
         return replace(self, Z=self.Z.astype(np.float64))
 
-    def _hat_matrix(self):
-        """Return Z Z^T, exactly symmetric, of the dtype of Z; yield the numbers of rows filled."""
+    def _as_dense(self):
+        """Return the DenseFactor of Z Z^T; yield the numbers of rows filled."""
+        memory.check_memory(self.n, self.Z.dtype, what="product Z Z^T")
         R = np.empty((self.n, self.n), self.Z.dtype)
 
         def fill(rows):
@@ -318,13 +288,7 @@ class LowRankFactor(OneLine, Named):
             return rows.stop - rows.start
 
         yield from in_threads(R.size * self.rank / 2, fill, gen_batches(self.n, BLOCK))
-        mirror_lower(R)
-        return R
-
-    def _as_dense(self):
-        """Return the DenseFactor of Z Z^T; yield the numbers of rows filled."""
-        memory.check_memory(self.n, self.Z.dtype, what="product Z Z^T")
-        R = yield from self._hat_matrix()
+        mirror_lower(R)  # exactly symmetric
         return DenseFactor(R, self.lam, self.kernel, self.X, scaler=self.scaler)
 
     @completed_by(BlockFactor.transform)

@@ -1,7 +1,5 @@
 """Gram matrices: kernels, their widths, and the triangle that the hat matrix is made from."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -136,18 +134,6 @@ class Kernel(OneLine):
             np.power(values, self.degree, out=values)
         return values
 
-    def log_gaussian(self, X, Z, X_norms, Z_norms):
-        """Return logarithms of Gaussian kernel values of centred float64 points of these norms.
-
-        The norms are squared.
-        """
-        if self.sigma**2 < NARROW * max(X_norms.max(), Z_norms.max()):
-            values = _exact_distances(X, Z)
-        else:
-            values = _centred_distances(X, Z, X_norms, Z_norms)
-        values *= -1.0 / self.sigma**2
-        return values
-
     def _call(self, X, Z):
         values = np.asarray(self.function(X, Z, **(self.kernel_params or {})))
         if values.shape != (X.shape[0], Z.shape[0]):
@@ -204,17 +190,21 @@ class KernelColumns:
         self._kernel, self._Z, self._columns = kernel, Z, columns
         self._centred = Centred(Z) if kernel.name == "rbf" else None
 
-    def __call__(self, X):
-        """Return the values of the rows of X, a fresh array of its dtype."""
-        kernel, Z = self._kernel, self._Z
+    def __call__(self, X, stop=None):
+        """Return the values of the rows of X, a fresh array of its dtype, to z up to ``stop``."""
+        kernel, Z = self._kernel, self._Z if stop is None else self._Z[:stop]
         if kernel.name == "precomputed":
-            return X if self._columns is None else X[:, self._columns]
+            return X[:, slice(stop) if self._columns is None else self._columns]
         X = self._prepare(X)
         if kernel.name == "callable":
             return kernel._call(X, Z)
         # check_values finds what overflows.
         with np.errstate(over="ignore", invalid="ignore"):
-            return kernel.check_values(self._values(X)).astype(X.dtype, copy=False)
+            if kernel.name in RADIAL:
+                values = falling_values(self._logarithms(X, stop), X.dtype)
+            else:
+                values = kernel.of_products(_products(X, Z))
+            return kernel.check_values(values).astype(X.dtype, copy=False)
 
     def logarithms(self, X):
         """Return log k(x, z) of a radial kernel, float64, which does not underflow."""
@@ -225,17 +215,18 @@ class KernelColumns:
         """Return points, made dense if z are."""
         return X.toarray() if issparse(X) and not issparse(self._Z) else X
 
-    def _values(self, X):
-        if self._kernel.name in RADIAL:
-            return falling_values(self._logarithms(X), X.dtype)
-        return self._kernel.of_products(_products(X, self._Z))
-
-    def _logarithms(self, X):
-        kernel, centred = self._kernel, self._centred
+    def _logarithms(self, X, stop=None):
+        kernel, centred, first = self._kernel, self._centred, slice(stop)
         if kernel.name == "rbf":
-            X = centred.move(X)
-            return kernel.log_gaussian(X, centred.points, _squared_norms(X), centred.norms)
-        values = _city_distances(X, self._Z)
+            X, Z = centred.move(X), centred.points if stop is None else centred.points[first]
+            norms, of_Z = _squared_norms(X), centred.norms[first]
+            if kernel.sigma**2 < NARROW * max(norms.max(), of_Z.max()):
+                values = _exact_distances(X, Z)
+            else:
+                values = _centred_distances(X, Z, norms, of_Z)
+            values *= -1.0 / kernel.sigma**2
+            return values
+        values = _city_distances(X, self._Z if stop is None else self._Z[first])
         values *= -1.0 / kernel.sigma
         return values
 
@@ -571,24 +562,11 @@ def fill_lower_gram(kernel, X, out, on_progress=lambda share: None):
     That is all a Cholesky factorisation reads; above the diagonal ``out`` stays undefined.
     ``on_progress`` is told the share done, 0..1, after each block; what it raises ends the work.
     """
-    n = X.shape[0]
-    if kernel.name == "rbf":
-        centred = Centred(X)
-        X, norms = centred.points, centred.norms
+    n, values_of = X.shape[0], KernelColumns(kernel, X)
 
     def fill(rows):
-        stop = rows.stop
-        if kernel.name == "precomputed":
-            values = X[rows, :stop]
-        elif kernel.name == "rbf":
-            with np.errstate(over="ignore", invalid="ignore"):
-                logarithms = kernel.log_gaussian(X[rows], X[:stop], norms[rows], norms[:stop])
-                values = falling_values(logarithms, out.dtype)
-            kernel.check_values(values)
-        else:
-            values = kernel.block(X[rows], X[:stop])
-        out[rows, :stop] = values
-        return stop
+        out[rows, : rows.stop] = values_of(X[rows], rows.stop)
+        return rows.stop
 
     # The user's function may not be thread-safe.
     n_products = 0 if kernel.name == "callable" else n * n * (X.shape[1] + EXP_PRODUCTS) / 2

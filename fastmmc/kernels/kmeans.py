@@ -4,8 +4,6 @@ These checks set warning filters, which belong to the whole process: done in a t
 leave them changed for good. Values are scaled by a power of two, which costs no digits.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.extmath import row_norms

@@ -4,8 +4,6 @@ scikit-learn's estimators set warning filters, which belong to the whole process
 that can leave them changed for good. And they report an iteration limit only by a warning.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fastmmc.core.compat import liblinear, libsvm

@@ -1,7 +1,5 @@
 """What tells new points apart: scores linear in kernel values, or distances to centers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 

@@ -191,10 +191,11 @@ def fill_own(labels, counts, U, diag, movable, lower, masses, own):
 
 
 @njit
-def score_moves(own, row, labels, label, score):
-    """Fill the shifts of moving every point to the cluster with the sums ``row``."""
+def score_moves(own, row, labels, label, score, masses, room):
+    """Fill the shifts of moving every point that there is room for to the cluster of ``row``."""
     for i in range(score.size):
-        score[i] = np.inf if labels[i] == label else own[i] - row[i]
+        stays = labels[i] == label or masses[i] > room
+        score[i] = np.inf if stays else own[i] - row[i]
 
 
 @njit
@@ -251,7 +252,7 @@ def shake(state, quota, floors, budget):
             claims = quota[pos[ROUND], d] - counts[d]
             if claims > 0:
                 fill_own(labels, counts, U, state.diag, state.movable, floor, masses, state.own)
-                score_moves(state.own, U[d], labels, labels.dtype.type(d), score)
+                score_moves(state.own, U[d], labels, labels.dtype.type(d), score, masses, most)
                 pos[CANDIDATE] = argleast(score, lanes)
                 pos[REMAINING] = claims
                 pos[LAZY] = claims > k
@@ -344,14 +345,6 @@ def descend_stochastic(state, order, max_sweeps, budget):
 
 
 @njit
-def close_heavy(score, masses, room):
-    """Let points that are heavier than the room in a cluster score inf."""
-    for i in range(score.size):
-        if masses[i] > room:
-            score[i] = np.inf
-
-
-@njit
 def descend_steepest(state, max_moves, budget):
     """Make the best of all single moves (Pahikkala et al. 2012, Algorithm 2), one slice.
 
@@ -362,7 +355,6 @@ def descend_steepest(state, max_moves, budget):
     own, score = state.own, state.score
     pos, value, masses = state.pos, state.value, state.masses
     k, n = U.shape
-    most = masses.max()
     while budget > 0:
         if pos[MOVES] >= max_moves:
             return True
@@ -374,10 +366,8 @@ def descend_steepest(state, max_moves, budget):
         target = -1
         for d in range(k):
             if counts[d] < state.upper[d]:
-                score_moves(own, U[d], labels, labels.dtype.type(d), score)
                 room = state.upper[d] - counts[d]
-                if most > room:
-                    close_heavy(score, masses, room)
+                score_moves(own, U[d], labels, labels.dtype.type(d), score, masses, room)
                 i = argleast(score, state.lanes)
                 if i >= 0 and (score[i] < best or (score[i] == best and i < j)):
                     best = score[i]

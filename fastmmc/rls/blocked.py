@@ -2,13 +2,11 @@
 
 With z_i the rows of Z, E the label indicator and W = E^T Z, every objective here falls with a
 convex function of the labels: Q and F with sum_h |W_h|^2, whose tangent has A = W and c = 0, and
-the cost of free sizes as :func:`fastmmc.rls.engine.labelling.tangent` says. So each point goes to
+the cost of free sizes as :func:`fastmmc.rls.engine.groups.tangent` says. So each point goes to
 its largest score z_i . A_h + c_h + p_h, where the prices p keep the sizes as they are meant to be.
 A pass sends A, c and p, k x (r + 1) numbers, to the blocks, and sums of as many back. Labels are
 never stored before the end, as they follow from these, wherever a block is.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -49,7 +47,7 @@ from fastmmc.kernels.factors import check_lam, factor_sample, leave_one_out_resi
 from fastmmc.kernels.gram import kernel_product
 from fastmmc.kernels.models import KernelModel
 from fastmmc.kernels.nystroem import Form
-from fastmmc.rls.engine.labelling import is_worth_more, sums_of, tangent
+from fastmmc.rls.engine.groups import is_worth_more, sums_of, tangent
 from fastmmc.rls.source import FACTOR_PARAMETERS, refuse_beside_factor
 
 # The search ends with a pass that is not worth one more, or with the last.

@@ -1,7 +1,5 @@
 """A spectral lower bound on the risk: how far a result can be from the best labelling."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import LinearOperator, eigsh

@@ -1,7 +1,5 @@
 """One restart of UMC-RLS, claim by claim or move by move on rows of the hat matrix."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 
@@ -18,8 +16,7 @@ from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine.descents import SLICE, Descent, descent
-from fastmmc.rls.engine.groups import cost_of
-from fastmmc.rls.engine.labelling import compact
+from fastmmc.rls.engine.groups import compact, cost_of
 from fastmmc.rls.engine.linked import Merging
 
 

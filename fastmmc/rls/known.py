@@ -1,7 +1,5 @@
 """Known labels: they name the clusters that are found without them, or tell where to start."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -49,9 +47,9 @@ def search_with_known(search, factor, plan, control):
     first = plan.n_rounds - (plan.rule.targets is not None)
     starts = [plan.of_given(plan.with_known(clusters), first)]
     if found.status not in STOPPED:
-        classifier = Classifier(factor, plan, clusters)
-        starts.append(plan.of_given(classifier.labels(), TOLD_ROUND))
-        if classifier.n_errors() < classifier.n_errors(clusters):
+        labels, n_wrong, n_wrong_of_clusters = classify(factor, plan, clusters)
+        starts.append(plan.of_given(labels, TOLD_ROUND))
+        if n_wrong < n_wrong_of_clusters:
             del starts[0]
     ends, status = [], found.status
     for at, start in enumerate(starts):
@@ -110,46 +108,31 @@ def _doubted(result, plan):
     return (plan.known >= 0) & (against > np.maximum(prior, 0.0))
 
 
-class Classifier:
-    """Kernel least squares on the known labels, by which all points can be labelled.
+def classify(factor, plan, clusters):
+    """Return what kernel least squares on the known labels tells of all points, sizes fitted.
 
-    A class without a known label is learned from points of its cluster in ``clusters``.
+    A class without a known label is learned from points of its cluster in ``clusters``. Also
+    returns how many known labels are not those that the other ones tell, and not the clusters'.
     """
-
-    def __init__(self, factor, plan, clusters):
-        self._factor, self._plan = factor, plan
-        known = _with_stand_ins(plan.known, clusters, plan.k)
-        self._rows = rows = _told_rows(known)
-        self._basis = basis = kernel_points(factor.kernel, factor.X, rows)
-        gram = kernel_product(factor.kernel, basis, basis, np.eye(rows.size), rows)
-        gram[np.diag_indices(rows.size)] += factor.lam
-        codes = np.where(known[rows, None] == np.arange(plan.k), 1.0, -1.0)
-        inverse = inv(gram, check_finite=False)
-        self._coef = inverse @ codes
-        residuals = self._coef / np.diagonal(inverse)[:, None]
-        # The class that the others tell of each.
-        self.left_out = np.argmax(codes - residuals, axis=1)
-
-    def n_errors(self, labels=None):
-        """Return how many known labels are not those that the other ones tell, or ``labels``.
-
-        A class with one known label is not counted: where it is left out, nothing tells of it.
-        """
-        known = self._plan.known[self._rows]
-        counts = held_sizes(known, self._plan.k)
-        is_told = (known >= 0) & (counts[known] > 1)
-        said = self.left_out if labels is None else labels[self._rows]
-        return np.count_nonzero(is_told & (said != known))
-
-    def labels(self):
-        """Return what it tells of all points, with sizes fitted."""
-        factor, plan = self._factor, self._plan
-        of_basis = self._basis, self._coef, self._rows
-        scores = kernel_product(factor.kernel, factor.X, *of_basis).T
-        labels = plan.with_known(scores.argmax(axis=0))
-        if plan.weights is not None:
-            return labels  # sizes are fitted where points are merged and weighed
-        return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, plan.movable)
+    known = _with_stand_ins(plan.known, clusters, plan.k)
+    rows = _told_rows(known)
+    basis = kernel_points(factor.kernel, factor.X, rows)
+    gram = kernel_product(factor.kernel, basis, basis, np.eye(rows.size), rows)
+    gram[np.diag_indices(rows.size)] += factor.lam
+    codes = np.where(known[rows, None] == np.arange(plan.k), 1.0, -1.0)
+    inverse = inv(gram, check_finite=False)
+    coef = inverse @ codes
+    # The class that the others tell of each.
+    left_out = np.argmax(codes - coef / np.diagonal(inverse)[:, None], axis=1)
+    scores = kernel_product(factor.kernel, factor.X, basis, coef, rows).T
+    labels = plan.with_known(scores.argmax(axis=0))
+    if plan.weights is None:  # else sizes are fitted where points are merged and weighed
+        labels = fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, plan.movable)
+    own = plan.known[rows]
+    # A class with one known label is not counted: where it is left out, nothing tells of it.
+    is_told = (own >= 0) & (held_sizes(own, plan.k)[own] > 1)
+    wrong = [np.count_nonzero(is_told & (said != own)) for said in (left_out, clusters[rows])]
+    return labels, *wrong
 
 
 def _with_stand_ins(known, clusters, k):

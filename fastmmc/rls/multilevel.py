@@ -3,8 +3,6 @@
 A group is a point, or points that must be together; see :mod:`fastmmc.rls.engine.linked`.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 

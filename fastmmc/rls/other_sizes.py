@@ -1,7 +1,5 @@
 """A warning where a descent of free sizes leaves the labels of a size rule far behind."""
 
-from __future__ import annotations
-
 from weakref import WeakKeyDictionary
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How little each point is like the others: outlier scores from a hat matrix of a sample."""
 
-from __future__ import annotations
-
 import math
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary

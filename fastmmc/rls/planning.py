@@ -1,7 +1,5 @@
 """What a call of UMC-RLS asks for, checked and made into the plan of its search."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -209,13 +207,15 @@ class LabelSearchPlan:
 def prepare(call, make_source):
     """Return where the hat matrix comes from, and the plan of the search."""
     source = make_source(call)
-    source = replace(source, form=replace(source.form, weights=call.sample_weight))
-    plan = _make_plan(call, source)
-    if plan.cells and plan.is_memetic and call.rank == "auto":
+    plan, form = _make_plan(call, source), replace(source.form, weights=call.sample_weight)
+    # Landmarks that were given, or end where they suffice, keep their number.
+    is_free = isinstance(form.landmarks, str) and form.landmarks != "pivoted"
+    is_free = is_free and source.factor is None and call.rank == "auto"
+    if plan.cells and plan.is_memetic and is_free and plan.n > DENSE_CHOICE:
         least = min(RANK_PER_CLUSTER * plan.k, math.isqrt(MOST_PRODUCTS // plan.n))
         rank = AUTO_RANK if plan.free else CHOICE_RANK
-        source = source.with_rank_above(DENSE_CHOICE, rank, least)
-    return source, plan
+        form = replace(form, rank=min(plan.n, max(least, min(rank, form.rank or rank))))
+    return replace(source, form=form), plan
 
 
 def wanted_cells(call, n, k, is_linked=False, is_dense=False):

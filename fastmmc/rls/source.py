@@ -32,7 +32,7 @@ from fastmmc.kernels.factors import DenseFactor, LowRankFactor, make_factor
 from fastmmc.kernels.gram import BLOCK, Kernel, count_distinct, first_equals, resolve_kernel
 from fastmmc.kernels.models import KernelModel
 from fastmmc.kernels.nystroem import Form, check_form
-from fastmmc.rls.engine.labelling import sums_of
+from fastmmc.rls.engine.groups import sums_of
 from fastmmc.rls.outliers import outlier_scores
 
 # What a factor brings with it.
@@ -92,19 +92,6 @@ class Source:
             return make_factor(self.points, self.lam, kernel, self.form, seed, look), control
         except OutOfTime:
             return self.make_quick_factor(kernel, seed, control)
-
-    def with_rank_above(self, most, rank, least):
-        """Return the source of a hat matrix of this rank if it is of more than ``most`` points.
-
-        Where there are very many points it is lower, but not below ``least``. Landmarks that were
-        given, or end where they suffice, keep their number.
-        """
-        form, n = self.form, self.points.shape[0]
-        chosen = isinstance(form.landmarks, str) and form.landmarks != "pivoted"
-        if self.factor is not None or not chosen or n <= most:
-            return self
-        rank = min(n, max(least, min(rank, form.rank or rank)))
-        return replace(self, form=replace(form, rank=rank))
 
     def make_quick_factor(self, kernel, seed, control):
         """Return a factor of a low rank, which takes little time, and a control that says so."""

@@ -5,8 +5,6 @@ end, then the outlier scores that tell which points ``trim`` leaves out, and at 
 which become one with a weight.
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any

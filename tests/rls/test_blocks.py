@@ -1,19 +1,21 @@
 """The descent of many points on the low-rank hat matrix, from labels of their cells."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import fastmmc
 from fastmmc.core import execution
-from fastmmc.core.threads import run_to_end
 from fastmmc.data.sizes import SizeRule, balanced_random_labels, size_rule
 from fastmmc.rls import planning
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine import coarse, descents, labelling
+from fastmmc.rls.engine import coarse, descents, groups
 from fastmmc.rls.engine.descents import Descent, Drift
 from fastmmc.rls.engine.groups import Groups
+from fastmmc.rls.engine.population import hat_of_sample
 from fastmmc.rls.planning import count_starts
 from tests.rls import naive
 
@@ -119,22 +121,21 @@ def test_without_bounds_the_descent_keeps_every_size(factor, monkeypatch, seed):
 
 
 @pytest.mark.parametrize("rows", [[0, 1], list(range(0, 60, 2)), list(range(60))])
-def test_a_restriction_is_the_ridge_fit_to_these_points(factor, rows):
+def test_what_a_sample_tells_is_the_ridge_fit_to_its_points(factor, rows):
     rows = np.array(rows)
-    part, extend = run_to_end(factor._restrict(rows))
+    # Of a sample lam is in proportion.
+    R, predict = hat_of_sample(replace(factor, lam=0.1 * factor.n / rows.size), rows)
     B = factor.basis
     K_nB, K_BB = factor.kernel.block(factor.X, B), factor.kernel.block(B, B)
     gram = K_nB @ np.linalg.pinv(K_BB) @ K_nB.T
     inner = gram[np.ix_(rows, rows)] + 0.1 * np.eye(rows.size)
     hat = gram[np.ix_(rows, rows)] @ np.linalg.inv(inner)
-    np.testing.assert_allclose(part.Z @ part.Z.T, hat, atol=1e-7)
-    np.testing.assert_allclose(part.transform(factor.X[rows]), part.Z, atol=1e-7)
+    np.testing.assert_allclose(R, hat, atol=1e-7)
     E = np.eye(rows.size)[:, :2]
     expected = gram[:, rows] @ np.linalg.solve(inner, E)
-    scores = factor._cluster_scores((E.T @ part.Z) @ extend)
-    np.testing.assert_allclose(scores.T, expected, atol=1e-7)
+    np.testing.assert_allclose(predict(E.T).T, expected, atol=1e-7)
     if rows.size == 60:
-        np.testing.assert_allclose(part.Z @ part.Z.T, factor.Z @ factor.Z.T, atol=1e-9)
+        np.testing.assert_allclose(R, factor.Z @ factor.Z.T, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -327,7 +328,7 @@ def test_the_descent_ends_where_a_sweep_gains_little(monkeypatch, rng, sizes):
     X = rng.normal(size=(3200, 2)) + rng.integers(0, 4, (3200, 2)) * 3.0
     found = {}
     for gain in (0.0, 1e-3, 0.5):
-        monkeypatch.setattr(labelling, "GAIN", gain)
+        monkeypatch.setattr(groups, "GAIN", gain)
         found[gain] = fastmmc.umc_rls(X, 16, sizes=sizes, n_init=1, random_state=0, rank=60)
     every, some, one = found.values()
     assert every.n_moves > some.n_moves > one.n_moves

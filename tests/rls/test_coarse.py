@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 import fastmmc
 from fastmmc.rls.engine.coarse import coarsen, count_cells, nearest_of
-from fastmmc.rls.engine.labelling import step, sums_of, tangent
+from fastmmc.rls.engine.groups import scores_of, sums_of, tangent
 
 
 def points(n=300, d=2, seed=0):
@@ -94,15 +94,18 @@ def free_cost(Z, labels, k):
 def test_a_step_lowers_the_cost_of_free_sizes(seed):
     Z = fastmmc.factor(points(400, 3, seed), rank=40, random_state=0).Z
     labels = np.random.default_rng(seed).integers(4, size=400)
-    after = step(Z, *tangent(sums_of(Z, labels, 4), np.bincount(labels)))
+    A, c = tangent(sums_of(Z, labels, 4), np.bincount(labels))
+    after = np.argmax(Z @ A.T + c, axis=1)
     assert np.unique(after).size == 4
     assert free_cost(Z, after, 4) < free_cost(Z, labels, 4)
 
 
-def test_a_step_takes_the_largest_score():
+def test_a_tangent_is_that_of_the_cost():
     Z = fastmmc.factor(points(), rank=20, random_state=0).Z
     labels = np.random.default_rng(1).integers(3, size=300)
     W, sizes = sums_of(Z, labels, 3), np.bincount(labels)
     A, c = tangent(W, sizes)
     assert_allclose(A, 2 * W / sizes[:, None])
-    assert_array_equal(step(Z, A, c), np.argmax(Z @ A.T + c, axis=1))
+    assert_allclose(c, -np.sum(W**2, axis=1) / sizes**2)
+    scores = scores_of(Z, A, c)(np.arange(3), np.arange(300))
+    assert_allclose(scores.T, Z @ A.T + c)

@@ -6,8 +6,8 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import cdist
 
 import fastmmc
-from fastmmc.rls.engine import _loops_genie as loops
-from fastmmc.rls.engine.genie import cosine_distances
+from fastmmc.choice.widths import cosine_distances
+from fastmmc.rls.engine import _loops_trees as loops
 from tests.rls import naive
 
 

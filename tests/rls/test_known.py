@@ -100,17 +100,16 @@ def test_the_classifier_is_kernel_least_squares_on_the_known_labels(rng):
     F = fastmmc.factor(X, lam=0.1, sigma=1.5)
     call = fastmmc.rls.methods._UMCRLSCall(X=F, k=3, known_labels=known, balance=1.0)
     plan = plan(call, fastmmc.rls.source.check_source(call))
-    classifier = known_labels.Classifier(F, plan, np.zeros(60, dtype=np.int64))
+    labels, *n_wrong = known_labels.classify(F, plan, np.zeros(60, dtype=np.int64))
     scores = naive.classifier_scores(X, known, 3, 0.1, 1.5)
     expected = np.where(known >= 0, known, scores.argmax(axis=1))
-    np.testing.assert_array_equal(classifier.labels(), expected)
-    told = np.flatnonzero(known >= 0)
-    for at, row in enumerate(told):
+    np.testing.assert_array_equal(labels, expected)
+    n_left_out = 0
+    for row in np.flatnonzero(known >= 0):
         others = np.where(np.arange(60) == row, -1, known)
         scores = naive.classifier_scores(X, others, 3, 0.1, 1.5)
-        assert classifier.left_out[at] == scores[row].argmax()
-    assert classifier.n_errors() == np.count_nonzero(classifier.left_out != known[told])
-    assert classifier.n_errors(np.zeros(60, dtype=np.int64)) == np.count_nonzero(known[told] > 0)
+        n_left_out += scores[row].argmax() != known[row]
+    assert n_wrong == [n_left_out, np.count_nonzero(known > 0)]
 
 
 def test_a_class_with_one_known_label_is_not_counted():
@@ -120,8 +119,7 @@ def test_a_class_with_one_known_label_is_not_counted():
     F = fastmmc.factor(X)
     call = fastmmc.rls.methods._UMCRLSCall(X=F, k=2, known_labels=known)
     plan = fastmmc.rls.planning._make_plan(call, fastmmc.rls.source.check_source(call))
-    classifier = known_labels.Classifier(F, plan, y)
-    assert classifier.n_errors(1 - y) == 2
+    assert known_labels.classify(F, plan, 1 - y)[2] == 2
 
 
 def test_labels_lead_where_clusters_lie_across_the_classes():
@@ -140,10 +138,8 @@ def test_labels_lead_where_clusters_lie_across_the_classes():
 def test_the_better_of_two_searches_is_returned(digits, sizes, count, n_errors, monkeypatch):
     """That from the classifier alone is made if it errs on fewer known labels."""
 
-    def errors(self, labels=None):
-        return 0 if labels is None else n_errors
-
-    monkeypatch.setattr(known_labels.Classifier, "n_errors", errors)
+    classify = known_labels.classify
+    monkeypatch.setattr(known_labels, "classify", lambda *args: (classify(*args)[0], 0, n_errors))
     X, y = digits
     X, y = X[:400], y[:400]
     make, found = fastmmc.rls.search.best_result, []
@@ -171,7 +167,8 @@ def test_only_the_search_that_won_gives_its_warnings(monkeypatch):
         fastmmc.core.execution.warn_user(given[-1])
 
     monkeypatch.setattr(fastmmc.rls.source, "_warn_if_unpredictable", warn)
-    monkeypatch.setattr(known_labels.Classifier, "n_errors", lambda self, labels=None: 0)
+    classify = known_labels.classify
+    monkeypatch.setattr(known_labels, "classify", lambda *args: (classify(*args)[0], 0, 0))
     with pytest.warns(ConvergenceWarning) as warned:
         fastmmc.umc_rls(X, 3, known_labels=tell(y, 5), n_init=1, random_state=0)
     assert len(given) == 3 and len(warned) == 1

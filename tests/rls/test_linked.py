@@ -15,7 +15,7 @@ from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls import planning
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import coarse
-from fastmmc.rls.engine._loops_ward import merge_groups
+from fastmmc.rls.engine._loops_trees import merge_groups
 from fastmmc.rls.engine.descents import descent
 from fastmmc.rls.engine.groups import Groups
 from fastmmc.rls.engine.linked import Merging, move_groups

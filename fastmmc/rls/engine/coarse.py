@@ -5,8 +5,6 @@ the others with chances as the squared distances from these, so that small clust
 have cells as well. Equal points share a cell wherever there are no more distinct ones than cells.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 
@@ -122,8 +120,14 @@ def masses_of(weights, unit):
 def coarsen(X, count, k, rng, look=lambda: None, weights=None):
     """Return at most ``count`` cells of all points, at least k; ``look()`` is called now and then.
 
-    What it raises ends the work. Points of large ``weights`` (n,) are more likely to be seeds.
+    What it raises ends the work. Points of large ``weights`` (n,), which the cells then count, are
+    more likely to be seeds.
     """
+    cells = _coarsen(X, count, k, rng, look, weights)
+    return cells if weights is None else cells.split(X, np.zeros(cells.n, np.int64), weights)
+
+
+def _coarsen(X, count, k, rng, look, weights):
     n = X.shape[0]
     members, first = distinct_rows(X, count)
     if first.size < k and n > count:  # equal points must be told apart somehow

@@ -1,14 +1,12 @@
 """Descents of all points, or groups of them, by moves and swaps."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from sklearn.utils import gen_batches
 
 from fastmmc.rls.engine import _loops_groups as loops
-from fastmmc.rls.engine.labelling import is_worth_more
+from fastmmc.rls.engine.groups import is_worth_more
 
 # Rows that a descent sees under the same scores.
 ROWS = 4096

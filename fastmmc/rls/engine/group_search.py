@@ -5,8 +5,6 @@ given. The groups on which two parents agree are merged by Ward's rule into the 
 child. A child replaces the worst labelling if it is better; no two are the same partition.
 """
 
-from __future__ import annotations
-
 import math
 from operator import itemgetter
 

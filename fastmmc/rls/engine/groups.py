@@ -7,8 +7,6 @@ Moves of single groups end early, so labellings are improved on many scales: par
 from few large ones to many small ones, move as a whole before the groups do.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,8 +18,8 @@ from fastmmc.data.links import join
 from fastmmc.data.sizes import are_within, fit_sizes
 from fastmmc.kernels.factors import leave_one_out_residuals
 from fastmmc.rls.engine import _loops_groups as loops
-from fastmmc.rls.engine import _loops_ward as ward
-from fastmmc.rls.engine.labelling import Scores, compact, sums_of, tangent
+from fastmmc.rls.engine import _loops_moves as moves
+from fastmmc.rls.engine import _loops_trees as ward
 
 # A change of the cost below this, or below this share of the mass where sizes are ruled, is
 # rounding.
@@ -34,6 +32,55 @@ ENDLESS = np.iinfo(np.int64).max
 # index of `cluster` with 300 clusters is the same with 1.5, 2 and 3.
 COARSE = 500
 COARSE_PER_CLUSTER = 2
+
+# A descent of all points ends with a sweep that lowers the objective by less than this share. Of a
+# million points the last of 38 sweeps moved 2 points each, and from the eighth on the Adjusted Rand
+# index stays the same within .0005 (seven real sets, six made ones).
+GAIN = 1e-5
+
+
+def is_worth_more(before, after):
+    """Tell whether a sweep over all points lowered the objective enough for one more."""
+    return before - after > GAIN * abs(after)
+
+
+def compact(labels, k):
+    """Return a copy of the labels in the type that the compiled loops take."""
+    return labels.astype(np.uint8 if k <= 256 else np.int32)
+
+
+def sums_of(matrix, labels, k):
+    """Return the rows of a matrix, summed over each of k clusters, (k, width) float64."""
+    sums = np.empty((k, matrix.shape[1]))
+    moves.build_sums(matrix, compact(labels, k), sums)
+    return sums
+
+
+def scores_of(Z, A, c, masses=None):
+    """Return a function of clusters and points (masses m, all 1 if None) for z . A_h + m c_h."""
+
+    def score(clusters, points):
+        some, m = Z[points], 1.0 if masses is None else masses[points]
+        return A[clusters].astype(Z.dtype, copy=False) @ some.T + c[clusters, None] * m
+
+    return score
+
+
+def tangent(W, sizes, within=None):
+    """Return A (k, r) and c (k,), the tangent of the cost at labels with these sums and sizes.
+
+    With W = E^T Z and s_h the sizes, the cost of free sizes falls with a convex function of the
+    labels, sum_h |W_h|^2 / s_h. So labels that are better for its tangent sum_i z_i . A_h(i) +
+    c_h(i), with
+
+        A_h = 2 W_h / s_h    and    c_h = -|W_h|^2 / s_h^2,
+
+    are better for the cost too, and the best ones for the tangent need no look at other points.
+    ``within`` are the diagonal of E^T R E, |W_h|^2 if they are not given.
+    """
+    sizes = np.maximum(sizes, 1)
+    within = np.sum(W**2, axis=1) if within is None else within
+    return 2.0 * W / sizes[:, None], -within / sizes**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +310,7 @@ def fitted(state):
     if state.dense:
         scores = nearness(state)
     else:
-        scores = Scores(state.matrix, *tangent(state.sums, state.counts, state.within), masses)
+        scores = scores_of(state.matrix, *tangent(state.sums, state.counts, state.within), masses)
     return fit_sizes(labels, scores, state.lower, state.upper, state.movable, masses)
 
 

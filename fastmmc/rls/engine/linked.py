@@ -8,8 +8,6 @@ they explain less than apart. In the end groups are parted that are still togeth
 in the true objective by moves that heed the links, alone or with those that are linked to them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,7 +20,7 @@ from fastmmc.data.links import Links, join
 from fastmmc.data.sizes import reorder_to_targets
 from fastmmc.kernels.factors import DenseFactor
 from fastmmc.rls.engine import _loops_groups as loops
-from fastmmc.rls.engine import _loops_ward as ward
+from fastmmc.rls.engine import _loops_trees as ward
 from fastmmc.rls.engine.coarse import mass_unit, masses_of
 from fastmmc.rls.engine.groups import Groups, cost_of, fitted
 
@@ -130,20 +128,6 @@ class Merging:
             masses=self.masses,
         )
 
-    @property
-    def is_plain(self):
-        """Whether every group is a point of weight 1."""
-        return self.n_groups == self.members.size and bool((self.scales == 1.0).all())
-
-    def merge(self, R):
-        """Return the matrix of the groups, (g, g): R itself where every group is a point."""
-        if self.is_plain:
-            return R
-        memory.check_memory(self.n_groups, np.dtype(np.float64), what="matrix of linked points")
-        out = np.empty((self.n_groups, self.n_groups))
-        ward.merge_groups(R, self.members, self.scales, out)
-        return out
-
     def draw(self, rows, size, rng):
         """Return about this number of points, whole groups, with all that are linked to them.
 
@@ -213,17 +197,17 @@ class Merging:
 
     def groups(self, factor, movable):
         """Return all groups, with rows of Z where that is what there is."""
-        dense = isinstance(factor, DenseFactor)
-        if dense:
-            matrix = self.merge(factor.R)
-        elif self.n_groups < self.members.size:
-            n = self.members.size
+        dense, n, g = isinstance(factor, DenseFactor), self.members.size, self.n_groups
+        matrix = factor.R if dense else factor.Z
+        if dense and not (n == g and (self.scales == 1.0).all()):
+            memory.check_memory(g, np.dtype(np.float64), what="matrix of linked points")
+            matrix = np.empty((g, g))
+            ward.merge_groups(factor.R, self.members, self.scales, matrix)
+        elif n > g:
             rows = self.scales, self.members, np.arange(n + 1)
-            matrix = csr_array(rows, shape=(n, self.n_groups)).T @ factor.Z
-        elif self.is_plain:
-            matrix = factor.Z
-        else:
-            matrix = self.scales[:, None].astype(factor.Z.dtype) * factor.Z
+            matrix = csr_array(rows, shape=(n, g)).T @ matrix
+        elif not dense and (self.scales != 1.0).any():
+            matrix = self.scales[:, None].astype(matrix.dtype) * matrix
         return Groups(matrix, self.masses, movable, dense)
 
     def linked(self, matrix, known):

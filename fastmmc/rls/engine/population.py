@@ -1,7 +1,5 @@
 """The memetic search of a plan, and labels of all points where there is no time for it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -9,16 +7,15 @@ from itertools import islice
 import numpy as np
 
 from fastmmc.core import memory
-from fastmmc.core.threads import run_to_end
 from fastmmc.data.sizes import MOST_SCORES, equal_sizes, proportional_sizes
+from fastmmc.kernels.cholesky import ridge_root
 from fastmmc.kernels.factors import LowRankFactor, hat_matrix
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine.descents import SLICE, descent
 from fastmmc.rls.engine.group_search import GroupSearch, first_labels, more_labels
-from fastmmc.rls.engine.groups import cost_of, nearness
-from fastmmc.rls.engine.labelling import Scores, step, tangent
+from fastmmc.rls.engine.groups import cost_of, nearness, scores_of
 from fastmmc.rls.engine.linked import Merging, risk_of
 
 # Points that are searched where max_time is too short for more.
@@ -100,14 +97,17 @@ class Population(GroupSearch):
 def hat_of_sample(factor, indices):
     """Return the hat matrix of some points, lam in proportion, and a function that predicts all.
 
-    The latter maps labels E (k, m) of these to their fits of all points, (k, n), or to the sums
-    W (k, r) that make these fits W Z^T; those of points with weights are E S, and so are the fits.
+    The latter maps labels E (k, m) of these to their fits of all points, (k, n); those of points
+    with weights are E S, and so are the fits. With Y = Z_S L^T the hat matrix of low rank is
+    Y (Y^T Y + lam I)^-1 Y^T, which is not a part of Z Z^T.
     """
     lam = factor.lam * indices.size / factor.n
     memory.check_memory(indices.size, np.dtype(np.float64), arrays=3, what="hat matrix of a sample")
     if isinstance(factor, LowRankFactor):
-        part, extend = run_to_end(replace(factor, lam=lam)._restrict(indices))
-        return run_to_end(part._hat_matrix()), lambda E: E @ part.Z @ extend
+        Y = factor.Z[indices].astype(np.float64) @ factor.scale.T
+        half = ridge_root(Y.T @ Y, lam)
+        Y, extend = Y @ half, half.T @ factor.scale
+        return Y @ Y.T, lambda E: factor._cluster_scores(E @ Y @ extend)
     X = kernel_points(factor.kernel, factor.X, indices)
     basis, of_gram = X, factor.kernel.name == "precomputed"
     roots = None if factor.weights is None else np.sqrt(factor.weights)
@@ -137,7 +137,7 @@ def quick_labels(factor, plan, rng):
         if plan.known is None:
             return labels
         labels, W = plan.with_known(labels), factor._cluster_sums(labels, plan.k)
-        scores = Scores(factor.Z, W, np.zeros(plan.k))
+        scores = scores_of(factor.Z, W, np.zeros(plan.k))
     else:
         labels, scores = _labels_by_few(factor, plan, rng)
     return plan.fitted(labels, scores)
@@ -170,7 +170,7 @@ def cut(Z, sizes):
 
 
 def _labels_by_few(factor, plan, rng):
-    """Return labels of all points by the clusters of few of them, and what tells these."""
+    """Return labels of all points by the clusters of few of them, and their scores."""
     indices = np.sort(rng.choice(plan.n, min(plan.n, max(plan.k, QUICK_SAMPLE)), replace=False))
     R, predict = hat_of_sample(factor, indices)
     part = plan.of_sample(indices)
@@ -180,10 +180,5 @@ def _labels_by_few(factor, plan, rng):
     labels = population.finish()
     state = population.groups.state(labels, part.rule, part.free)
     E = (labels == np.arange(plan.k)[:, None]).astype(np.float64)
-    if isinstance(factor, LowRankFactor):
-        scores = Scores(factor.Z, *tangent(predict(E), state.counts, state.within))
-        labels = step(factor.Z, scores.A, scores.c)
-    else:
-        scores = nearness(state, predict(E), 1)
-        labels = scores.argmax(axis=0)
-    return plan.with_known(labels), scores
+    scores = nearness(state, predict(E), 1)
+    return plan.with_known(scores.argmax(axis=0)), scores
