@@ -79,8 +79,8 @@ class ClusteringResult(Savable, Listed, Named):
     history : (T,) float64 array
         Objective of the winning start along its way.
     trace : dict of str to (T,) array
-        Further quantities along the way. ``trace["moves"]`` counts the moves made so far; an
-        evolution has ``trace["generations"]`` instead, a tree ``trace["splits"]``.
+        Further quantities along the way, by name: "moves" made so far (UMC-RLS), "generations"
+        (evolution), "splits" (trees), "gap" and "bias" (iterSVR), "planes" (cutting planes) ...
     objectives : (n_init,) float64 array
         Final objective of every start that ended.
     best_init : int
