@@ -84,6 +84,15 @@ def test_models_keep_points_of_their_own(name):
     np.testing.assert_array_equal(result.decision_function(X), before)
 
 
+def test_factors_keep_points_of_their_own():
+    given = X.copy()
+    factor = fastmmc.factor(given)
+    before = fastmmc.umc_rls(factor, 2, random_state=0).decision_function(X)
+    given[:] = given[::-1].copy()
+    after = fastmmc.umc_rls(factor, 2, random_state=0).decision_function(X)
+    np.testing.assert_array_equal(after, before)
+
+
 @pytest.mark.parametrize(("points", "error", "message"), BAD_POINTS)
 @pytest.mark.parametrize(
     "call",

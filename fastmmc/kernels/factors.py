@@ -401,6 +401,8 @@ def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFacto
         X = blocks.everything()
     X = validation.check_points(X, kernel, sparse=True)
     form = check_form(X, kernel, **values(call, LandmarkParameters, PrecisionParameters))
+    if form.rank is None and kernel.name != "precomputed":
+        X = X.copy()  # kept, whatever becomes of what was given
     with one_blas_thread():
         kernel = resolve_kernel(kernel, X, default_width(call.k))
         made = make_factor(X, call.lam, kernel, form, fixed_seed(call.random_state))
@@ -447,8 +449,6 @@ def factor_path(X, lams, kernel, form=None, seed=None, on_progress=None):
             rng = restart_stream(seed, LANDMARK_STREAM)
             yield make_low_rank_factor(X, lam, kernel, form, rng, on_progress)
         return
-    if kernel.name != "precomputed":
-        X = X.copy()  # which models keep, whatever becomes of what was given
     points = X.astype(form.dtype, copy=False)
     path = hat_path(kernel, points, lams, on_progress, form.weights)
     for lam, R in zip(lams, path, strict=True):

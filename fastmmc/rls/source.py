@@ -165,6 +165,8 @@ def fit_model(factor, labels, k):
 
     else:
         basis, indices = factor.X, None
+        if factor.kernel.name != "precomputed":
+            basis = basis.copy()  # kept, whatever becomes of what was given
         if factor.weights is None:
             U = sums_of(factor.R, labels, k)
         else:
