@@ -83,8 +83,6 @@ def _check_clustering(name, value):
 
 
 class _InfluenceCall(Parameters):
-    """A call of :func:`feature_influence`."""
-
     result: Any = parameter(
         kw_only=False,
         kind="ClusteringResult or estimator",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ __all__ = ["NumberedClusters", "keep_numbers"]
 
 
 @stored(numbers="i8:k", overlaps="f8:k", new="i8:w", vanished="i8:v")
-@dataclass(frozen=True, eq=False, repr=False)
 class NumberedClusters(Savable, Listed):
     """A result whose clusters have lasting numbers; ``print`` shows what became of them.
 
@@ -81,7 +79,6 @@ class NumberedClusters(Savable, Listed):
         return np.where(labels >= 0, self.numbers[labels], -1)
 
     def _check_values(self):
-        """Check that saved numbers can be those of the clusters."""
         if self.numbers.size != self.result.sizes.size:
             raise ValueError(f"there are {self.numbers.size} numbers of other clusters")
         given = np.concatenate([self.numbers, self.vanished])
@@ -204,7 +201,13 @@ def _read_earlier(before, X, rows, n):
         n_numbers = int(labels.max(initial=-1)) + 1
         places = np.where(labels >= 0, np.searchsorted(numbers, labels), -1)
     if rows is not None:
-        places = _at_rows(places, integer_labels("rows", rows, n, "earlier row"))
+        rows = integer_labels("rows", rows, n, "earlier row")
+        if rows.size and not -1 <= rows.min() <= rows.max() < places.size:
+            raise ValueError(
+                f"rows must be from -1 to {places.size - 1}, the last row of before; got values "
+                f"from {rows.min()} to {rows.max()}"
+            )
+        places = np.where(rows >= 0, places[rows], -1)
     if places.size != n:
         what = "before has" if X is None else "X has"
         raise ValueError(
@@ -212,16 +215,6 @@ def _read_earlier(before, X, rows, n):
             "earlier row of each as rows"
         )
     return places, numbers, n_numbers
-
-
-def _at_rows(labels, rows):
-    """Return the labels of rows, -1 for row -1."""
-    if rows.size and not -1 <= rows.min() <= rows.max() < labels.size:
-        raise ValueError(
-            f"rows must be from -1 to {labels.size - 1}, the last row of before; got values from "
-            f"{rows.min()} to {rows.max()}"
-        )
-    return np.where(rows >= 0, labels[rows], -1)
 
 
 def _overlaps(labels, k, places, n_earlier):

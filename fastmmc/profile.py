@@ -289,7 +289,10 @@ def _profile_numbers(name, kind, numbers, labels, k):
     if kind.kind == "dates":
         days_alone = (of_all == np.floor(of_all)).all() and not is_clock
         unit = "D" if days_alone else "m"
-    quartiles = [_quartiles(group) for group in (*groups, of_all)]
+    quartiles = [
+        np.quantile(values, [0.25, 0.5, 0.75]) if values.size else np.full(3, np.nan)
+        for values in (*groups, of_all)
+    ]
 
     def show(value):
         if not unit:
@@ -321,11 +324,6 @@ def _profile_numbers(name, kind, numbers, labels, k):
     )
 
 
-def _quartiles(values):
-    """Return the quartiles and the median, NaN where there are no values."""
-    return np.quantile(values, [0.25, 0.5, 0.75]) if values.size else np.full(3, np.nan)
-
-
 def _interval_difference(own, of_all):
     """Return by how much shares of sorted values and of the others in some interval differ.
 
@@ -344,7 +342,6 @@ def _interval_difference(own, of_all):
 
 
 def _profile_categories(name, kind, values, labels, k):
-    """Return the profile of a column of categories."""
     at, is_known = kind.read(values)  # -1, the last place, for others
     known = (labels >= 0) & is_known
     categories = [*kind.levels, OTHER]

@@ -58,8 +58,6 @@ class _Recursion(RunParameters, before="n_init"):
 
 
 class _RecursiveCall(_Recursion, Clusters, Points, before="n_init"):
-    """A call of :func:`recursive_mmc`."""
-
     X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
@@ -147,7 +145,10 @@ def recursive_mmc(call: _RecursiveCall, control: RunControl) -> TreeResult:
         _misfit,
     )
     data = _check_data(call.X, params.get("kernel"), call.sample_weight)
-    k = _check_k(call.k, data)
+    n = data.rows.size
+    which = "" if n == data.X.shape[0] else " whose sample_weight is above 0"
+    why = f", the number of points{which}"  # equal ones end in fewer clusters
+    k = validation.check_integer("k", call.k, least=1, most=n, why=why)
     if call.sample_weight is not None and "sample_weight" not in method.parameters:
         raise ValueError(f"sample_weight: {method.name} takes no weights; leave them out")
     check_starts(method, call.n_init)
@@ -212,13 +213,6 @@ def _check_data(X, kernel, sample_weight):
     return WeightedPoints(X, kernel, weights, np.arange(X.shape[0]) if rows is None else rows)
 
 
-def _check_k(k, data):
-    """Check that there are k points that count; equal ones end in fewer clusters."""
-    n = data.rows.size
-    which = "" if n == data.X.shape[0] else " whose sample_weight is above 0"
-    return validation.check_integer("k", k, least=1, most=n, why=f", the number of points{which}")
-
-
 def check_starts(method, n_init):
     """Refuse several starts of a method that makes one."""
     if n_init > 1 and "n_init" not in method.parameters:
@@ -233,17 +227,7 @@ class RecursiveMMC(
     paper="Zhang, Tsang, Kwok, ICML 2007",
     summary="splits in two again and again by a method for two clusters (iter-svr)",
 ):
-    """Recursive maximum margin clustering as a scikit-learn clusterer.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> params = {"balance": 0.4}
-    >>> model = fastmmc.RecursiveMMC(3, method="fast_evo_mmc", method_params=params, random_state=0)
-    >>> model.fit(X).sizes_.sum()
-    np.int64(150)
-    """
+    """Recursive maximum margin clustering as a scikit-learn clusterer."""
 
     _fields = (*COMMON_FIELDS, "tree")
     _unit = "split"

@@ -44,8 +44,6 @@ OF_POINTS = ("known_labels", "must_link", "cannot_link")
 
 
 class _SegmentCall(RunParameters, before="n_init"):
-    """A call of :func:`segment`."""
-
     image: ArrayLike = parameter(
         kw_only=False,
         kind="(H, W) or (H, W, channels) array_like",
@@ -392,22 +390,18 @@ class _Renumbered(OneLine):
 
     @property
     def n_scores(self):
-        """How many clusters it tells apart."""
         return self.order.size
 
     @property
     def n_features(self):
-        """Columns of the training X."""
         return self.model.n_features
 
     def _check_values(self):
-        """Check that a saved order is one of the model's clusters."""
         known = np.arange(self.model.n_scores)
         if np.unique(self.order).size != self.n_scores or not np.isin(self.order, known).all():
             raise ValueError(f"order is not one of {known.size} clusters")
 
     def decision_function(self, X):
-        """Return the scores of the clusters in their new order, (m, k)."""
         return self.model.decision_function(X)[:, self.order]
 
 

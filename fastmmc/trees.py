@@ -78,7 +78,6 @@ class TreeNode:
 
 
 @stored()
-@dataclass(frozen=True, eq=False, repr=False)
 class Tree:
     """A tree of clusters; ``print`` shows it.
 
@@ -188,7 +187,6 @@ class Tree:
 
 
 @stored()
-@dataclass(frozen=True, eq=False, repr=False)
 class TreeResult(ClusteringResult):
     """A clustering by splits in two.
 
@@ -219,7 +217,6 @@ class TreeResult(ClusteringResult):
 
 
 @stored()
-@dataclass(frozen=True, eq=False, repr=False)
 class TreeModel(OneLine):
     """Routes points, or their kernel values, down a tree by the model of each split."""
 

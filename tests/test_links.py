@@ -116,8 +116,6 @@ def test_partial_labels():
     [
         ({"known_labels": [0, 1]}, "known_labels must have one label for each of the 4"),
         ({"known_labels": [-2, 0, 1, 1]}, "known_labels must hold integers from 0 on.*got -2"),
-        ({"labels_as": "links"}, "labels_as must be one of"),
-        ({"on_conflict": "ignore"}, "on_conflict must be one of"),
     ],
 )
 def test_bad_options(options, message):

@@ -266,7 +266,7 @@ def test_sizes_are_fitted_by_the_cheapest_points(seed):
     np.testing.assert_allclose(np.sort(loss)[:2], np.sort((scores[h] - second)[gone]))
     # Exact sizes, with some labels fixed.
     movable = rng.random(n) < 0.9
-    exact = sizes.equal_sizes(n, k)
+    exact = sizes.proportional_sizes(np.ones(k), n)
     fitted = sizes.fit_sizes(labels, scores, exact, exact, movable)
     np.testing.assert_array_equal(np.bincount(fitted, minlength=k), exact)
     np.testing.assert_array_equal(fitted[~movable], labels[~movable])
@@ -287,7 +287,8 @@ def test_small_examples():
     assert sizes.binary_bounds(7, 0.01, None, 1) == (3, 4)
     assert sizes.shaking_quota(150, 3, 3)[:, 0].tolist() == [100, 75, 62]
     labels = sizes.balanced_random_labels(7, 3, np.random.default_rng(0))
-    assert np.bincount(labels).tolist() == sizes.equal_sizes(7, 3).tolist() == [3, 2, 2]
+    assert np.bincount(labels).tolist() == [3, 2, 2]
+    assert sizes.proportional_sizes(np.ones(3), 7).tolist() == [3, 2, 2]
     assert sizes.proportional_sizes([50, 30, 20], 5).tolist() == [3, 1, 1]
     assert sizes.reorder_to_targets(np.array([0, 1, 1, 1]), [3, 1]).tolist() == [1, 0, 0, 0]
     scores = np.array([[3.0, 2.0, 1.0], [0.0, 0.0, 0.5]])

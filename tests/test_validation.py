@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix
 
 import fastmmc
-from fastmmc.core import validation
+from fastmmc.core import parameters, validation
 from fastmmc.kernels.gram import Kernel
 from fastmmc.registry import METHODS
 
@@ -436,11 +436,10 @@ def test_objects_that_hold_arrays_print_one_short_line(overlapping):
 def test_small_examples():
     assert validation.check_integer("k", 3, least=1) == 3
     assert validation.check_number("coef0", 1) == 1.0
-    assert validation.check_positive("lam", 2**-6) == 0.015625
     assert validation.check_choice("method", "shaking", ("shaking", "steepest")) == "shaking"
-    assert validation.check_dtype("float32") == np.float32
+    assert validation.check_dtype("dtype", "float32") == np.float32
     assert validation.check_flag("polish", True) is True
-    assert validation.check_kernel("rbf", 2.0, None, 3, 1.0, None).sigma == 2.0
+    assert parameters.kernel_of(parameters.KernelParameters(sigma=2.0)).sigma == 2.0
     with pytest.raises(ValueError, match="^X: Complex data not supported"):
         with validation.naming("X"):
             raise ValueError("Complex data not supported")

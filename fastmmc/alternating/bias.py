@@ -1,7 +1,5 @@
 """The bias search: the best balanced labels for given scores, and their bias."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -11,8 +11,6 @@ Where r is small next to n, nearly all u end at a bound. So later rounds keep th
 machine has them and solve for the points near a kink of their loss only.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -8,8 +8,6 @@ and tells whether that is possible; ``look()`` sets the same attributes before t
 the dual coefficients, w = sum u_i phi(x_i), and ``w`` the weights in features.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Points that lie close together, merged: cells cut in two until there are enough of them."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import csr_array
 

@@ -156,8 +156,6 @@ class IterSVRParameters(IterSVMParameters, before="kernel"):
 
 
 class _IterLSSVMCall(IterLSSVMParameters, Weights, Points):
-    """A call of :func:`iter_ls_svm`."""
-
     X: MatrixLike = parameter(kw_only=False, kind="(n, d) array_like or sparse matrix")
     sample_weight: ArrayLike | None = parameter(
         default=None,

@@ -1,7 +1,5 @@
 """The first labels of an alternation."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh

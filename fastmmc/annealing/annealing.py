@@ -1,7 +1,5 @@
 """The paper's search: representatives are split and moved, and annealing accepts or refuses."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -3,8 +3,6 @@
 A pass sends the centers to the blocks, and sums over the clusters of as many numbers back.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -82,7 +80,6 @@ class _BlockWalker:
 
     @property
     def n_passes(self):
-        """Passes made."""
         return len(self.history)
 
     def looking(self, centers):

@@ -1,7 +1,5 @@
 """The memetic search: children take whole centers of two parents and are descended."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -145,8 +145,6 @@ class SAMMCParameters(RunParameters, before="n_init"):
 
 
 class _SAMMCCall(SAMMCParameters, Clusters, PointsParameter):
-    """A call of :func:`sammc`."""
-
     X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like, sparse matrix or dask.array",

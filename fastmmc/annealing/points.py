@@ -1,7 +1,5 @@
 """The points as the searches see them: nearest centers, and Weiszfeld's next centers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

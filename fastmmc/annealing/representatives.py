@@ -1,7 +1,5 @@
 """Representatives: a few points inside each of a few clusters (Algorithm 1)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,11 +1,9 @@
 """What both searches share: they work in slices and end with labels."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fastmmc.annealing.points import Walker, descend_briefly, make_model
-from fastmmc.core.sliced import SlicedSearch
+from fastmmc.core.execution import SlicedSearch
 from fastmmc.kernels.gram import dense_rows
 
 

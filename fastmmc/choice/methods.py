@@ -88,8 +88,6 @@ class ChoiceParameters(Execution, Trimming, SizeParameters, Metric, Standardizat
 
 
 class _ChoiceCall(ChoiceParameters, Weights, Guidance, Clusters, Points):
-    """A call of :func:`cluster`."""
-
     X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like, data frame, sparse matrix or dask.array",

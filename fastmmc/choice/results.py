@@ -72,7 +72,6 @@ class Candidate:
 
 
 @stored(cells="i8:e")
-@dataclass(frozen=True, eq=False, repr=False)
 class ChoiceResult(RLSResult):
     """A clustering whose width and size rule were chosen without labels.
 

@@ -1,7 +1,5 @@
 """The command line: cluster a file or a stream, segment a picture, list the methods."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

@@ -1,7 +1,5 @@
 """The command ``fastmmc cluster``."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,7 +9,6 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from fastmmc.cli import common, parquet, sources, tables
 from fastmmc.cli.common import Option
-from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
 from fastmmc.core import saving
 from fastmmc.core.declare import declared
 from fastmmc.core.files import gathering
@@ -25,11 +22,6 @@ from fastmmc.registry import METHODS
 # What is taken without --method: it chooses all, or has most of the settings.
 CHOOSER, USUAL = "cluster", "umc-rls"
 CONSTRAINED = [name for name, method in METHODS.items() if "must_link" in method.parameters]
-# Numbers of clusters whose scores are shown to people, the best ones.
-N_SCORES = 3
-# Endings of the names of reports.
-PAGES = (".html", ".htm")
-
 
 CLUSTER_COUNT = Option(
     "-k --k N",
@@ -151,7 +143,7 @@ def add_command(commands):
         "--constraints",
         type=Path,
         metavar="FILE",
-        help=f"{PAIRS_HELP} ({', '.join(CONSTRAINED)} only)",
+        help=f"{sources.PAIRS_HELP} ({', '.join(CONSTRAINED)} only)",
     )
     common.add_options(knowledge, [PRICE])
     knowledge.add_argument(
@@ -218,7 +210,7 @@ def _cluster(args):
         _check_picture_format(args.plot)
     if args.html is not None:
         common.check_writable(args.html, args.source)
-        common.check_ending(args.html, PAGES, "a report's name", needed=True)
+        common.check_ending(args.html, [".html", ".htm"], "a report's name", needed=True)
         import_bokeh()
     if args.model is not None:
         common.check_writable(args.model, args.source)
@@ -248,7 +240,13 @@ def _cluster_points(args, method, params, points):
     """Cluster points and write what is asked for; return the result."""
     X = points.X
     if args.constraints is not None:
-        params |= _read_pairs(args.constraints, len(X))
+        must, cannot = sources.read_constraints(args.constraints)
+        last = max(must.max(initial=0), cannot.max(initial=0))
+        if last >= len(X):
+            raise ValueError(
+                f"{args.constraints}: a pair names row {last}, but the rows are 0 to {len(X) - 1}"
+            )
+        params |= {"must_link": must, "cannot_link": cannot}
     run = common.run_solver(method.function, X, params, OPTIONS)
     # New rows are coded as these were, and so are the points of plots.
     result = replace(run.result, coding=points.coding)
@@ -366,15 +364,6 @@ def _solver_params(args, method, given):
     return params
 
 
-def _read_pairs(path, n):
-    """Return the constraints of a file as parameters of the solver."""
-    must, cannot = read_constraints(path)
-    last = max((int(pairs.max()) for pairs in (must, cannot) if len(pairs)), default=0)
-    if last >= n:
-        raise ValueError(f"{path}: a pair names row {last}, but the rows are 0 to {n - 1}")
-    return {"must_link": must, "cannot_link": cannot}
-
-
 def _check_picture_format(path):
     import_pyplot()
     from matplotlib.figure import Figure
@@ -420,7 +409,7 @@ def _print_result(args, method, points, run):
         report["chosen"], report["scores"] = _settings(result.chosen), result.scores
         chosen = [f"{n} {_short(v)}" for n, v in report["chosen"].items() if v is not None]
         rows.append(("chosen", ", ".join(chosen)))
-        best = sorted(result.scores, key=lambda k: -result.scores[k])[:N_SCORES]
+        best = sorted(result.scores, key=lambda k: -result.scores[k])[:3]
         if best:
             scores = ", ".join(f"{_short(result.scores[k])} for {k}" for k in best)
             rows.append(("scores", f"{scores} clusters"))

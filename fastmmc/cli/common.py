@@ -1,7 +1,5 @@
 """What the commands share: options, messages, checks of files to write, and running a solver."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import inspect
@@ -36,8 +34,6 @@ PARQUET = ".parquet"
 ENGINES = ("pyarrow", "fastparquet")
 PATIENCE = 2.0  # seconds
 WIDTH = 40  # of what is shown of the progress
-# How labels are written: by the ending of the file's name.
-LABELS = (".npy", PARQUET, *TEXTS)
 
 # What solvers advise and the command line has no option for, and what it says instead.
 NO_OPTION = {
@@ -46,7 +42,6 @@ NO_OPTION = {
     ", or None": "",
     "method_params: ": "",
 }
-
 
 # What warnings advise, and the option that does it.
 IN_WARNINGS = {
@@ -252,7 +247,7 @@ def add_labels_out(group):
 def check_labels_out(path, *read):
     """Raise an error now if labels could not go to a file later, or it is one to be read."""
     check_writable(path, *read)
-    check_ending(path, LABELS)
+    check_ending(path, (".npy", PARQUET, *TEXTS))
     if path.suffix.lower() == PARQUET:
         import_pandas()
 

@@ -4,8 +4,6 @@ With a state, a folder, a run that was killed goes on: the map and what each pas
 there, as :class:`Passes` does it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from contextlib import contextmanager, suppress
@@ -131,7 +129,6 @@ class LargeFile:
                 raise KeyboardInterrupt(text) from None
 
     def _converted(self, folder, passes, settings, has_units):
-        """Return the points."""
         coding = self._coding(passes, bool(settings["--standardize"]), has_units)
         sources.tell_unless_plain(common.source_name(self.path), coding, self.columns)
         used = [i for i, column in enumerate(coding.columns) if column.width]

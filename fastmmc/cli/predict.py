@@ -1,7 +1,5 @@
 """The command ``fastmmc predict``."""
 
-from __future__ import annotations
-
 import sys
 import time
 import warnings

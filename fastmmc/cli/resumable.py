@@ -1,7 +1,5 @@
 """Files that a run reads and writes on from a place: one lock, lines in, lines out."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import hashlib
@@ -95,7 +93,6 @@ def check_same(given, settings, state, files=()):
 
 
 def _shown(option, value):
-    """Return an option as it is given."""
     if value is None:
         return "standard output" if option == "--out" else f"no {option}"
     if value is True:
@@ -115,7 +112,6 @@ class Place:
     last: list[int]  # bytes of the last one, and their checksum
 
     def _check_values(self):
-        """Check that a saved place can be one."""
         n_bytes = sys.maxsize if self.n_bytes is None else self.n_bytes
         fine = {
             "delimiter": self.delimiter in ("\t", ";", ","),
@@ -224,7 +220,6 @@ class Source:
         return rows
 
     def _frame(self, rows):
-        """Return the columns of rows."""
         columns = [[row.cells[i] for row in rows] for i in self._layout.columns]
         return self._layout.frame(columns, self._delimiter)
 

@@ -1,7 +1,5 @@
 """The command ``fastmmc segment``."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

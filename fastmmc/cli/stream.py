@@ -6,8 +6,6 @@ run that was killed at any moment goes on from the last state: what was written 
 off, and what was read after it is read again.
 """
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import os
@@ -21,9 +19,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from fastmmc.cli import common, tables
+from fastmmc.cli import common, sources, tables
 from fastmmc.cli.common import STANDARD_INPUT, TEXTS, Option
-from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
 from fastmmc.cli.resumable import ANEW, BadRows, Output, Place, Source, check_same, locked
 from fastmmc.core import validation
 from fastmmc.core.files import is_replaced
@@ -68,7 +65,7 @@ KNOWLEDGE = (
     Option(
         "--constraints CSV",
         os.path.abspath,
-        f"{PAIRS_HELP}, in the order of the stream ({', '.join(CONSTRAINED)} only)",
+        f"{sources.PAIRS_HELP}, in the order of the stream ({', '.join(CONSTRAINED)} only)",
     ),
     Option(
         "--label-column COL",
@@ -214,7 +211,6 @@ class _Run:
             self._source.begin(tables.Columns(*asked), decimal, args.chunk)
 
     def learn_all(self, chunk):
-        """Learn chunk after chunk, up to the end of the source."""
         n = chunk
         while n == chunk:
             X, y = self._source.read(chunk)
@@ -368,8 +364,6 @@ class _Known:
 
 @dataclass(frozen=True)
 class _Saved:
-    """What is saved beside the estimator."""
-
     settings: dict[str, Any]
     source: Place
     n_bytes: int | None  # of the labels; None: not in a file
@@ -438,7 +432,6 @@ def _make_saved(extra):
 
 
 def _check_model(model, saved):
-    """Check that an estimator has learned what a state tells."""
     params = model.get_params()
     for option in LEARNING:
         told, found = saved.settings.get(option.flag), params.get(option.name)
@@ -492,7 +485,7 @@ def _new_pairs(path, known):
             f"{path}: its last line had no line break when it was read, and goes on now; put it "
             f"back, or {ANEW}"
         )
-    must, cannot = read_constraints(Path(path))
+    must, cannot = sources.read_constraints(Path(path))
     found = _Known(len(content), zlib.crc32(content), len(must), len(cannot))
     pairs = {"must_link": must[known.n_must :], "cannot_link": cannot[known.n_cannot :]}
     return pairs, found

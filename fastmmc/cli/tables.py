@@ -1,7 +1,5 @@
 """Tables of numbers: which of their cells are names, numbers, labels or the index of a frame."""
 
-from __future__ import annotations
-
 import argparse
 import codecs
 import csv
@@ -12,7 +10,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,9 +32,6 @@ from fastmmc.data.frames import Frame, Values
 TABLES = (".csv", ".tsv")
 # What older programs of Windows write in Western Europe.
 WINDOWS = "cp1252"
-# The first bytes of a text in UTF-16, and a character that no text has.
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-NOTHING = "\0"
 NOTHING_BELOW = "there is a header and nothing below it"
 
 # What pandas writes above the index of a frame, and names such a column when it reads it.
@@ -47,7 +42,6 @@ LEAST_NUMBERED = 3
 ROWS_BELOW = 100
 
 LONGEST_CELL = 2**31 - 1  # characters, the most that csv takes on every system
-QUOTE = '"'
 QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -114,7 +108,6 @@ class SameColumns:
     are_listed = True
 
     def _check_values(self):
-        """Check that saved columns can be those of a model."""
         n_names = len(self.numbers) if self.names is None else len(self.names)
         fits = all(0 <= i < self.n_columns for i in self.numbers)
         if not fits or n_names != len(self.numbers):
@@ -270,7 +263,7 @@ def _unreadable(number, error, line, unless=""):
     """Return an error about a line, and advice where it has a quote."""
     advice = f"a quote must be closed in its own line{unless}: close it, or write it twice"
     return BadRow(
-        f"line {number} cannot be read as a row: {error}", advice if QUOTE in line else None
+        f"line {number} cannot be read as a row: {error}", advice if '"' in line else None
     )
 
 
@@ -289,7 +282,7 @@ def read_text(source, encoding=None):
     encoding = encoding or _encoding_of(data)
     try:
         text = data.decode(encoding)
-        if NOTHING in text:
+        if "\0" in text:
             raise ValueError("there are bytes of 0")
     except ValueError as error:
         # Every other byte of most texts in UTF-16 is 0, and latin-1 has a letter for any byte.
@@ -305,9 +298,10 @@ def read_text(source, encoding=None):
 
 def _encoding_of(data):
     """Return what the first bytes say, UTF-8, or what older programs of Windows write."""
-    marks = {"utf-16": UTF_16, "utf-8-sig": (codecs.BOM_UTF8,)}
-    if marked := next((name for name in marks if data.startswith(marks[name])), None):
-        return marked
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if data.startswith(codecs.BOM_UTF8):
+        return "utf-8-sig"
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
@@ -377,7 +371,6 @@ class Layout:
     columns: list[int]
 
     def _check_values(self):
-        """Check that a saved layout can be one."""
         used = [*self.columns, *([] if self.label is None else [self.label])]
         if not self.columns or not all(0 <= i < len(self.first) for i in used) or self.line < 1:
             raise ValueError(f"columns are {self.columns}, of {len(self.first)} cells")
@@ -453,7 +446,9 @@ def lines_with_labels(path, text, has_header, labels):
             if not cells:
                 yield line
             elif has_header and name is None:
-                name = _free_name({cell.strip() for cell in cells})
+                names = {cell.strip() for cell in cells}
+                others = (f"cluster_{i}" for i in count(2))
+                name = next(one for one in chain(["cluster"], others) if one not in names)
                 yield f"{body}{delimiter}{name}{end}"
             elif (label := next(rest, None)) is not None:
                 yield f"{body}{delimiter}{label}{end}"
@@ -461,12 +456,6 @@ def lines_with_labels(path, text, has_header, labels):
                 raise ValueError("it has more rows than before; do not change it meanwhile")
         if next(rest, None) is not None:
             raise ValueError("it has fewer rows than before; do not change it meanwhile")
-
-
-def _free_name(names):
-    """Return a name for a column of labels that no column has."""
-    others = (f"cluster_{i}" for i in range(2, len(names) + 3))
-    return next(name for name in chain(["cluster"], others) if name not in names)
 
 
 def read_layout(source, line, first, asked, below=()):

@@ -1,7 +1,5 @@
 """Batch k-means under constraints: LCVQE and CVQE."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +7,7 @@ from sklearn.utils import gen_batches
 
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import FirstPrototypes
-from fastmmc.core.sliced import SlicedSearch
+from fastmmc.core.execution import SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.data.links import Links
 from fastmmc.kernels._loops_centers import all_distances

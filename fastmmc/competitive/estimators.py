@@ -22,7 +22,6 @@ from fastmmc.competitive.methods import (
     wta,
 )
 from fastmmc.competitive.online import least_share, make_rule
-from fastmmc.competitive.saved import state_of_format_3
 from fastmmc.competitive.space import (
     LARGEST,
     check_magnitude,
@@ -197,9 +196,6 @@ class _StreamingClusterer(_CompetitiveClusterer):
         enough = n_learned >= max(min_share * n_learned.sum(), 1.0)
         self.n_active_ = max(1, int(np.count_nonzero(enough)))
         self.n_seen_ = stream.n_seen
-
-    # Files of former versions hold the stream only.
-    _older_formats = {3: state_of_format_3}
 
     def _state(self):
         return super()._state() | {"stream": self._stream, "coding": self.coding_}

@@ -1,7 +1,5 @@
 """On-line competitive learning: its rules, and starts that present the objects in slices."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +8,7 @@ from sklearn.utils import gen_batches
 
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import FirstPrototypes, assign_again, assign_rows
-from fastmmc.core.execution import warn_of_fewer
-from fastmmc.core.sliced import SlicedSearch
+from fastmmc.core.execution import SlicedSearch, warn_of_fewer
 from fastmmc.core.status import Status
 from fastmmc.data.links import Links, partner_lists
 from fastmmc.kernels.gram import BLOCK, dense_rows

@@ -84,8 +84,6 @@ class _Lesson(NamedTuple):
 class _ShardedCall(
     Execution, methods.Epochs, LinkRules, methods.LinkedObjects, before="known_labels"
 ):
-    """A call of :func:`fit_sharded`."""
-
     X: MatrixLike = parameter(
         kw_only=False,
         doc="Points. A ``numpy.memmap`` is not copied if it is C-ordered float32 or float64.",

@@ -1,7 +1,5 @@
 """The space of the prototypes, among the points or in features of a kernel; first prototypes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

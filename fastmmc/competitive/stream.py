@@ -6,8 +6,6 @@ objects, results do not depend on the chunks, except for the first one, from whi
 prototypes are taken.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -71,7 +69,6 @@ class Stream:
         self._prototypes = make_prototypes(self.centers, self.wins)
 
     def _check_values(self):
-        """Check that a saved stream can be one."""
         check_centers(self.centers, self.space)
         ids = self.memory_ids
         counts = (self.n_seen, self.n_forgotten, self.n_late, self.n_conflicts, self.memory_size)

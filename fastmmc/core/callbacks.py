@@ -1,7 +1,5 @@
 """scikit-learn's callback protocol (new in 1.9), where the installed version has it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar

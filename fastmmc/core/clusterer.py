@@ -26,7 +26,7 @@ from fastmmc.core.declare import declared, document, two_clusters_only, unknown_
 from fastmmc.core.docstrings import attribute_docs, completed_by, entry, insert_section, section
 from fastmmc.core.results import ClusteringResult
 from fastmmc.core.types import MatrixLike
-from fastmmc.data.frames import is_array, is_frame, whole_table
+from fastmmc.data.frames import Frame, is_frame, whole_table
 from fastmmc.data.labels import check_known_labels, read_known_labels
 from fastmmc.registry import Method, register, registry_name
 
@@ -52,7 +52,6 @@ feature_names_in_ : (d,) array
     Their names, where X had any.
 coding_ : Coding or None
     How the columns of a table became numbers; None where they were numbers."""
-
 
 # The example of those that have none of their own.
 EXAMPLE = """\
@@ -179,7 +178,8 @@ class Clusterer(
     def _check_new_points(self, X):
         check_is_fitted(self)
         coding = self.coding_
-        if coding is not None and not (coding.is_plain and is_array(X)):
+        is_table = isinstance(X, Frame) or is_frame(X)
+        if coding is not None and (is_table or not coding.is_plain):
             return Named(coding=coding)._in_numbers(X)
         return self._check_matrix(whole_table(X), reset=False)
 
@@ -324,7 +324,6 @@ class Clusterer(
         return saving.read(path, cls)
 
     def _state(self):
-        """Return what a file holds."""
         params = self.get_params(deep=False)
         for name in ("callback", "random_state"):
             if not isinstance(params.get(name), int | np.integer | None):

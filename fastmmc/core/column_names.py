@@ -29,7 +29,11 @@ class Named:
         """Return new points as those that the object was made from; refuse other columns."""
         if self.coding is None:
             X = whole_table(X)
-            self._check_names(X)
+            estimator = _stand_in(type(self).__name__)()
+            if self.feature_names_in is not None:
+                estimator.feature_names_in_ = self.feature_names_in
+            # Columns of other names than the old ones, or in another order, are refused.
+            validate_data(estimator, X, reset=False, skip_check_array=True, ensure_2d=False)
             return X
         if hasattr(X, "compute") or issparse(X):
             raise TypeError(
@@ -40,13 +44,6 @@ class Named:
         if unknown:
             warn_user("; ".join(unknown), UserWarning)
         return numbers
-
-    def _check_names(self, X):
-        """Refuse new points whose columns have other names than the old ones, or another order."""
-        estimator = _stand_in(type(self).__name__)()
-        if self.feature_names_in is not None:
-            estimator.feature_names_in_ = self.feature_names_in
-        validate_data(estimator, X, reset=False, skip_check_array=True, ensure_2d=False)
 
 
 def column_names(X):

@@ -5,8 +5,6 @@ must not be set in a worker thread, or do not offer what is needed. A new versio
 name; the error then says so.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any

@@ -1,7 +1,5 @@
 """How objects that hold arrays, and results, print themselves."""
 
-from __future__ import annotations
-
 from dataclasses import MISSING, fields
 from html import escape
 

@@ -1,7 +1,5 @@
 """Docstrings that are put together from what is declared."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import textwrap

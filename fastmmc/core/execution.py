@@ -1,4 +1,4 @@
-"""Running restarts: random streams, threads, budgets, progress, history, time limit, interrupt."""
+"""Running restarts: random streams, threads, slices, progress, history, time limit, interrupt."""
 
 from __future__ import annotations
 
@@ -74,8 +74,6 @@ class Progress:
 
 
 class _NoBar:
-    """A progress bar that shows nothing."""
-
     def prepare(self, fraction):
         """Do nothing."""
 
@@ -312,6 +310,42 @@ class History:
         return np.array([value for _, value in self._entries], dtype=np.float64)
 
 
+class SlicedSearch:
+    """A search that adds ``_run``, which yields what each step cost, and ``finish``.
+
+    A slice ends where its budget is used up; results do not depend on where that is. ``_budget`` is
+    what the slice has left; a step that yields it, or nothing, ends the slice.
+    """
+
+    def __init__(self):
+        self._history = History()
+        self._fraction = 0.0
+        self._work = self._run()
+        self._has_ended = False
+        self.objective = np.inf
+        self.n_iter = 0
+        self.n_moves = 0
+        self.status = Status.CONVERGED
+
+    def step(self, budget):
+        """Run one slice; return whether the search has ended."""
+        self._budget = budget
+        for cost in self._work:
+            self._budget -= self._budget if cost is None else cost
+            if self._budget <= 0:
+                return False
+        self._has_ended = True
+        return True
+
+    def fraction(self):
+        """Return an estimate of the share of the work that is done."""
+        return self._fraction
+
+    def _end_history(self, counted):
+        """Take what was noted along the way, by the number of what is ``counted`` until then."""
+        self.history, self.trace = self._history.values(), {counted: self._history.counts()}
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """What the restarts of a call came to."""
@@ -472,8 +506,6 @@ def callers_level():
 
 
 class _RichBar:
-    """A progress bar on standard error."""
-
     def __init__(self, unit):
         try:
             from rich.console import Console
@@ -500,11 +532,9 @@ class _RichBar:
         self._progress.stop()
 
     def prepare(self, fraction):
-        """Draw how much of the hat matrix is made."""
         self._progress.update(self._task, completed=fraction, description="kernel matrix")
 
     def show(self, progress):
-        """Draw the state of the run."""
         text = f"{self._unit} {progress.n_done}/{progress.n_init}"
         if np.isfinite(progress.objective):
             text += f", objective {progress.objective:.6g}"

@@ -2,7 +2,6 @@
 
 import gc
 import logging
-from contextlib import contextmanager
 from functools import cached_property
 
 import numba
@@ -14,26 +13,10 @@ from fastmmc.core.compat import CPUDispatcher, FunctionCache
 logger = logging.getLogger("fastmmc")
 
 
-@contextmanager
-def _collector_paused():
-    """Keep the garbage collector from running.
-
-    Where Numba compiles or loads a function it makes so many lasting objects that searching them
-    for garbage again and again takes a sixth of the time to compile, and half of that to load.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 class Compilation(event.TimingListener):
     """How long Numba compiles, and a call when it begins to."""
 
-    def __init__(self, tell=lambda: None):
+    def __init__(self, tell):
         super().__init__()
         self._tell = tell
         self._was_told = False
@@ -103,8 +86,15 @@ class _Loop(CPUDispatcher):
     """
 
     def compile(self, sig):
-        with _collector_paused():
+        # So many lasting objects are made that searching them for garbage again and again takes a
+        # sixth of the time to compile, and half of that to load.
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
             return super().compile(sig)
+        finally:
+            if was_enabled:
+                gc.enable()
 
     @cached_property
     def _inner(self):

@@ -1,7 +1,5 @@
 """How much memory is free, and the refusal of arrays that do not fit into it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

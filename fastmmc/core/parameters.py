@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastmmc.core import validation
-from fastmmc.core.declare import Parameters, parameter, values
+from fastmmc.core.declare import Parameters, parameter
 from fastmmc.core.execution import Progress
 from fastmmc.core.types import MatrixLike
+from fastmmc.kernels.gram import KERNELS, Kernel
 
 RandomState = int | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
 KernelName = Literal["rbf", "linear", "poly", "laplacian", "precomputed"]
@@ -184,7 +185,29 @@ class KernelParameters(Parameters):
 
 def kernel_of(call):
     """Return the Kernel that a call describes; a width that was not given stays None."""
-    return validation.check_kernel(**values(call, KernelParameters))
+    kernel, function = call.kernel, None
+    if callable(kernel):
+        kernel, function = "callable", kernel
+    else:
+        validation.check_choice("kernel", kernel, KERNELS, " or a callable")
+    if call.sigma is not None and call.gamma is not None:
+        raise ValueError(
+            "give sigma or gamma, not both (gamma = 1/sigma^2); "
+            f"got sigma={call.sigma!r} and gamma={call.gamma!r}"
+        )
+    if call.coef0 < 0 and kernel in ("linear", "poly"):
+        raise ValueError(
+            f"coef0 must be at least 0 for the kernel to be positive semidefinite; got {call.coef0}"
+        )
+    params = call.kernel_params
+    if params is not None and not isinstance(params, dict):
+        raise TypeError(f"kernel_params must be a dict or None; got {params!r}")
+    if params and function is None:
+        raise ValueError(
+            "kernel_params are the arguments of a kernel given as a function; "
+            f"got {params!r} with kernel={kernel!r}"
+        )
+    return Kernel(kernel, call.sigma, call.gamma, call.degree, call.coef0, function, params)
 
 
 class LandmarkParameters(Parameters):
@@ -217,7 +240,7 @@ class PrecisionParameters(Parameters):
 
     dtype: Literal["float32", "float64"] | None = parameter(
         default=None,
-        check=lambda name, value: validation.check_dtype(value),
+        check=validation.check_dtype,
         doc="Precision of the hat matrix. None: that of X, or single if large.",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -58,7 +58,6 @@ def _links_row(result):
     objectives="f8?:s",
     feature_names_in="O:c",
 )
-@dataclass(frozen=True, eq=False, repr=False)
 class ClusteringResult(Savable, Listed, Named):
     """A clustering and how it came about.
 
@@ -251,7 +250,6 @@ class ClusteringResult(Savable, Listed, Named):
         return replace(self, labels=self.labels[:0], trace={})
 
     def _check_values(self):
-        """Check that a saved result can be one."""
         k = len(self.sizes)
         least = -1 if self.params.get("trim") else 0
         if self.labels.size and not least <= self.labels.min() <= self.labels.max() < k:
@@ -271,7 +269,6 @@ class ClusteringResult(Savable, Listed, Named):
 
 
 @stored(size_bounds="i8:kb")
-@dataclass(frozen=True, eq=False, repr=False)
 class SizedResult(ClusteringResult):
     """A clustering whose cluster sizes may have bounds.
 
@@ -303,7 +300,6 @@ class SizedResult(ClusteringResult):
 
 
 @stored(loo_scores="f8:nk", outlier_scores="f8:n", sample_weight="f8:n", classes="O:k")
-@dataclass(frozen=True, eq=False, repr=False)
 class RLSResult(SizedResult):
     """A clustering by regularised least squares.
 
@@ -491,7 +487,6 @@ class RLSResult(SizedResult):
 
 
 @stored(dual_coef="f8:m|mk", support="i8:m")
-@dataclass(frozen=True, eq=False, repr=False)
 class MarginResult(SizedResult):
     """A clustering by a kernel machine with two classes or, from ``cpm3c``, more.
 
@@ -533,7 +528,6 @@ class MarginResult(SizedResult):
 
 
 @stored(matrix="f8:nn")
-@dataclass(frozen=True, eq=False, repr=False)
 class SDPResult(SizedResult):
     """A clustering rounded from the solution of a semidefinite program.
 
@@ -566,7 +560,6 @@ class SDPResult(SizedResult):
 
 
 @stored(centers="f8:kd", all_centers="f8:ad", kept="i8:k", weights="f8:a", representatives="f:pd")
-@dataclass(frozen=True, eq=False, repr=False)
 class CentroidResult(ClusteringResult):
     """A clustering by prototypes.
 
@@ -637,7 +630,6 @@ class CentroidResult(ClusteringResult):
 
 
 @stored(label_image="i8:hw", colors="f8:kx")
-@dataclass(frozen=True, eq=False, repr=False)
 class SegmentationResult(ClusteringResult):
     """A picture cut into segments by the colours of its pixels.
 

@@ -12,11 +12,11 @@ import math
 import os
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum, EnumMeta
 from functools import cache
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, dataclass_transform, get_args, get_origin, get_type_hints
 from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
@@ -39,24 +39,25 @@ DTYPES = ("float32", "float64")
 LARGEST, MOST_EXACT = 2**62, 2**53
 
 
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 def stored(**arrays):
-    """Let files hold a dataclass or an enumeration; ``arrays`` are the arrays among its fields.
+    """Let files hold a class: an enumeration, a dataclass, or what becomes a frozen one.
 
-    Each is told as "f8:kd": the type, or for "f" any floats, and the axes. Axes of the same letter
-    are equally long, "|" is between axes that are possible, and "f8?" may be infinite or NaN. What
-    else a field may hold follows from its annotation; a method ``_check_values`` may look at more.
+    ``arrays`` are the arrays among its fields, each told as "f8:kd": the type, or for "f" any
+    floats, and the axes. Axes of the same letter are equally long, "|" is between axes that are
+    possible, and "f8?" may be infinite or NaN. What else a field may hold follows from its
+    annotation; a method ``_check_values`` may look at more.
     """
 
     def decorate(cls):
         if not issubclass(cls, Enum):
+            if "__dataclass_fields__" not in vars(cls):
+                cls = dataclass(frozen=True, eq=False, repr=False)(cls)
             cls._arrays = getattr(cls, "_arrays", {}) | arrays
         CLASSES[cls.__name__] = cls
         return cls
 
     return decorate
-
-
-# Writing
 
 
 class Savable:
@@ -177,9 +178,6 @@ def _inside(at, name):
     return f"{at}.{name}" if at else str(name)
 
 
-# Reading
-
-
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a result or estimator that its method ``save`` has written.
 
@@ -231,17 +229,13 @@ def read(path, expected=None):
     kind = CLASSES.get(name)
     if not hasattr(kind, "save"):
         raise ValueError(f"{path} holds {name}, which is no estimator or result of fastmmc")
-    older = getattr(kind, "_older_formats", {})
-    if version < FORMAT and version not in older:
+    if version < FORMAT:
         raise ValueError(
             f"{path} has format {version}, which fastmmc {__version__} no longer reads; make it "
             "anew, or read it with the version that wrote it"
         )
     try:
-        if version < FORMAT:
-            made = kind._of_state(older[version](arrays, header))
-        else:
-            made = _decode_file(arrays, header, name)
+        made = _decode_file(arrays, header, name)
         if hasattr(kind, "_of_state"):
             made.extra_ = header.get("extra")
     except Exception as error:  # whatever a header makes of its content, it is the file's fault

@@ -7,8 +7,6 @@ only on the data, and as many Python threads as BLAS would have had work on them
 not depend on how many these are, and the caller can stop between two pieces.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections import deque

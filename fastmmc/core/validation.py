@@ -1,7 +1,5 @@
 """Every check of user input, in one place."""
 
-from __future__ import annotations
-
 import math
 import numbers
 import re
@@ -16,7 +14,6 @@ from sklearn.utils import check_array
 from fastmmc.core.display import OneLine
 from fastmmc.data.frames import is_frame, refuse_masked
 from fastmmc.data.units import warn_of_units
-from fastmmc.kernels.gram import KERNELS, Kernel
 
 # How far a precomputed Gram matrix may be from symmetric, relative to its largest entry.
 SYMMETRY_TOLERANCE = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
@@ -72,14 +69,6 @@ def check_number(name, value):
     return number
 
 
-def check_positive(name, value):
-    """Return ``value`` as a finite float above zero."""
-    value = check_number(name, value)
-    if value <= 0:
-        raise ValueError(f"{name} must be greater than 0; got {value}")
-    return value
-
-
 def check_choice(name, value, allowed, other=""):
     """Return ``value`` if it is one of the allowed names; messages add ``other`` to them."""
     if not isinstance(value, str) or value not in allowed:
@@ -89,16 +78,16 @@ def check_choice(name, value, allowed, other=""):
     return value
 
 
-def check_dtype(dtype):
+def check_dtype(name, value):
     """Return float32 or float64 for the hat matrix, or None for the dtype of the points."""
-    if dtype is None:
+    if value is None:
         return None
     try:
-        given = np.dtype(dtype)
+        given = np.dtype(value)
     except TypeError:
         given = None
     if given not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be 'float32', 'float64' or None; got {dtype!r}")
+        raise ValueError(f"{name} must be 'float32', 'float64' or None; got {value!r}")
     return given
 
 
@@ -107,32 +96,6 @@ def check_flag(name, value):
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; got {value!r}")
     return bool(value)
-
-
-def check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params):
-    """Return the Kernel that these parameters describe; a width that was not given stays None."""
-    function = None
-    if callable(kernel):
-        function, kernel = kernel, "callable"
-    else:
-        check_choice("kernel", kernel, KERNELS, " or a callable")
-    if sigma is not None and gamma is not None:
-        raise ValueError(
-            "give sigma or gamma, not both (gamma = 1/sigma^2); "
-            f"got sigma={sigma!r} and gamma={gamma!r}"
-        )
-    if coef0 < 0 and kernel in ("linear", "poly"):
-        raise ValueError(
-            f"coef0 must be at least 0 for the kernel to be positive semidefinite; got {coef0}"
-        )
-    if kernel_params is not None and not isinstance(kernel_params, dict):
-        raise TypeError(f"kernel_params must be a dict or None; got {kernel_params!r}")
-    if kernel_params and function is None:
-        raise ValueError(
-            "kernel_params are the arguments of a kernel given as a function; "
-            f"got {kernel_params!r} with kernel={kernel!r}"
-        )
-    return Kernel(kernel, sigma, gamma, degree, coef0, function, kernel_params)
 
 
 @contextmanager

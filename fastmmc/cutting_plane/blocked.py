@@ -3,8 +3,6 @@
 The objective is a mean over the points, so that a sample tells it to within its sampling error.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -169,8 +169,6 @@ class CPM3CParameters(CPMMCParameters):
 
 
 class _CPMMCCall(CPMMCParameters, Points):
-    """A call of :func:`cpmmc`."""
-
     X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
@@ -182,8 +180,6 @@ class _CPMMCCall(CPMMCParameters, Points):
 
 
 class _CPM3CCall(CPM3CParameters, Clusters, _CPMMCCall):
-    """A call of :func:`cpm3c`."""
-
     k: int = parameter(
         kw_only=False,
         doc="""

@@ -11,8 +11,6 @@ features may as well be centred: w = sum lam_k (z_k - s_k mean(x)), and the bala
 becomes |b'| <= l / n for the mean score b'.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

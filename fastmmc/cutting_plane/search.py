@@ -1,15 +1,12 @@
 """The search: cutting planes outside, the concave-convex procedure inside, one pass a program."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from fastmmc.core.declare import Parameters
-from fastmmc.core.execution import OutOfTime, RunControl
-from fastmmc.core.sliced import SlicedSearch
+from fastmmc.core.execution import OutOfTime, RunControl, SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.cutting_plane.planes import SignSet, Weights, WinnerSet
 from fastmmc.kernels.gram import dense_rows, evenly, is_wide

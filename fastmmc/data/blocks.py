@@ -6,8 +6,6 @@ Blocks have as many rows, and sums are added in the same order, wherever they ru
 depend on the rows and their order alone.
 """
 
-from __future__ import annotations
-
 import math
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -130,7 +128,10 @@ def _of_points(block, shared):
 class Blocks:
     """Points in blocks, and tasks on them; ``rows`` has one task a block, which gives its points.
 
-    Subclasses add ``task``, ``share``, ``keep``, ``fetch``, ``total``, ``deal`` and ``join``.
+    Subclasses add ``task(function, *args)``, a call whose arguments may be tasks, and ``share``, an
+    argument for many tasks. These ``keep`` runs, and keeps the arrays that they return; ``fetch``
+    returns what they do, and ``total`` the sum of it, tuples of arrays and numbers. ``join`` makes
+    one int64 array of the blocks' parts, and ``deal`` makes of an array one as ``join`` would.
     """
 
     def __init__(self, X, bounds):
@@ -173,8 +174,6 @@ class _Task(NamedTuple):
 
 
 class _MapBlocks(Blocks):
-    """Blocks of a memory map."""
-
     def __init__(self, X, bounds, n_jobs):
         super().__init__(X, bounds)
         self._n_threads = max(1, min(effective_n_jobs(n_jobs), len(self)))
@@ -182,11 +181,9 @@ class _MapBlocks(Blocks):
         self.rows = [_Task(X.__getitem__, (slice(*at),)) for at in pairwise(bounds)]
 
     def task(self, function, *args):
-        """Return what stands for a call whose arguments may be tasks."""
         return _Task(function, args)
 
     def share(self, value):
-        """Return an argument for many tasks."""
         return value
 
     def keep(self, tasks):
@@ -199,11 +196,9 @@ class _MapBlocks(Blocks):
         return [_Task(_load, (file, folder)) for file in files]
 
     def fetch(self, tasks):
-        """Return what tasks return."""
         return [one for found in self._run(tasks, list) for one in found]
 
     def total(self, tasks):
-        """Return the sum of what tasks return, tuples of arrays and numbers."""
         return _add_all(self._run(tasks, partial(_add_all, add=_add)), _add)
 
     def _run(self, tasks, gather, check=None):
@@ -224,11 +219,9 @@ class _MapBlocks(Blocks):
         return found
 
     def deal(self, labels):
-        """Return an array as :meth:`join` would."""
         return labels
 
     def join(self, tasks):
-        """Return the int64 array that the blocks' parts make up."""
         return np.concatenate(self.fetch(tasks)).astype(np.int64, copy=False)
 
 
@@ -269,8 +262,6 @@ def _load(file, folder):
 
 
 class _DaskBlocks(Blocks):
-    """Blocks of a Dask array."""
-
     def __init__(self, X, bounds):
         import dask
 
@@ -281,7 +272,6 @@ class _DaskBlocks(Blocks):
         self.rows = list(X.rechunk((sizes, (X.shape[1],))).to_delayed().ravel())
 
     def task(self, function, *args):
-        """Return what stands for a call whose arguments may be tasks."""
         return self._dask.delayed(alone, pure=False)(function, *args)
 
     def share(self, value):
@@ -293,7 +283,6 @@ class _DaskBlocks(Blocks):
         return list(self._dask.persist(*tasks))
 
     def fetch(self, tasks):
-        """Return what tasks return."""
         return list(self._dask.compute(*tasks))
 
     def total(self, tasks):
@@ -302,7 +291,6 @@ class _DaskBlocks(Blocks):
         return total
 
     def deal(self, labels):
-        """Return an array as :meth:`join` would."""
         from dask import array
 
         return array.from_array(labels, chunks=(self._chunks,))

@@ -1,7 +1,5 @@
 """Cells of text as people write them: numbers, dates and times, and cells that say nothing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from datetime import datetime

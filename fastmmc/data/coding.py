@@ -1,8 +1,6 @@
 """The coding of a table: columns of any kinds as numbers of comparable weight."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -15,7 +13,6 @@ from fastmmc.data.columns import (
     Column,
     DateColumn,
     NumberColumn,
-    Options,
     check_finite,
     counted,
     even_power,
@@ -34,7 +31,6 @@ FEW_VALUES = 2.0
 
 
 @stored()
-@dataclass(frozen=True, eq=False, repr=False)
 class Coding:
     """How the columns of a table become numbers; ``str()`` of it tells what was done with each."""
 
@@ -206,7 +202,10 @@ def learn_coding(X, scaled=False):
     if not frame.n_rows:
         return X, None
     coding = fit_coding(frame, scaled=scaled)
-    if _is_plain(frame, coding):
+    has_ids = any(column.said == IDS for column in coding.left_out())
+    if not has_ids and all(
+        values.kind == "numbers" and not np.isnan(values.cells).any() for values in frame.columns
+    ):
         return X, None
     numbers, unknown, _ = coding.code(frame)
     if unknown:
@@ -220,14 +219,6 @@ def learn_coding(X, scaled=False):
     return numbers, coding
 
 
-def _is_plain(frame, coding):
-    """Tell whether a table holds numbers alone, none of which is missing or an id."""
-    has_ids = any(column.said == IDS for column in coding.left_out())
-    return not has_ids and all(
-        values.kind == "numbers" and not np.isnan(values.cells).any() for values in frame.columns
-    )
-
-
 def undecided_mark(frame, coding) -> str | None:
     """Return the decimal mark that was given to a column of texts that do not tell one."""
     for values, column in zip(frame.columns, coding.columns, strict=True):
@@ -239,9 +230,9 @@ def undecided_mark(frame, coding) -> str | None:
 def kinds_of(frame, *, keeps_all=False, marks_missing=True, decimal=None) -> list[Column]:
     """Return what each column of a table is, columns of numbers in deviations of their own."""
     mark = decimal or _mark_of(frame) or frame.mark or "."
-    options = Options(keeps_all, marks_missing, mark)
+    options = {"keeps_all": keeps_all, "marks_missing": marks_missing}
     pairs = zip(frame.names, frame.columns, strict=True)
-    columns = [fit_column(name, values, options) for name, values in pairs]
+    columns = [fit_column(name, values, mark, **options) for name, values in pairs]
     if not (keeps_all or any(column.width for column in columns)):
         # A table of such columns alone is meant as it is.
         return kinds_of(frame, keeps_all=True, marks_missing=marks_missing, decimal=decimal)

@@ -1,13 +1,11 @@
 """What is made of a column of a table: numbers, and a word on them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 from reprlib import Repr
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -38,7 +36,6 @@ LEAST_COUNTED = 10
 ID_WORDS = {"id", "ids", "uuid", "guid", "key", "index", "idx", "no", "nr", "row", "rownames"}
 IDS = "left out, as it holds ids of the rows"
 ID_ENDINGS = ("nummer", "nr", "_id")
-
 
 # Truth values, whose case differs: Python's own are True, those of spreadsheets TRUE.
 TRUTH = {"true", "false"}
@@ -278,34 +275,24 @@ def even_power(numbers):
     return float(minimize_scalar(cost, bracket=(-2.0, 2.0)).x)
 
 
-# Finding out what a column is
-
-
-class Options(NamedTuple):
-    """What is asked of the columns of a table."""
-
-    keeps_all: bool = False  # ids and columns without differences, too
-    marks_missing: bool = True
-    mark: str = "."  # before decimals, where no column tells
-
-
-def fit_column(name, values, options):
-    """Return what becomes of a column."""
+def fit_column(name, values, mark, **options):
+    """Return what becomes of a column; ``mark`` is before decimals where it does not tell."""
+    if not values.known if isinstance(values.cells, list) else np.isnan(values.cells).all():
+        return UnusedColumn(name, "left out, as all cells are missing")
     if values.kind in ("numbers", "spans"):
         # Whole numbers of which some are missing are floats in a data frame.
         is_whole = values.cells.dtype.kind in "iu" or np.isnan(values.cells).any()
-        column = _fit_numbers(name, values.cells, options, is_whole=is_whole)
+        column = _fit_numbers(name, values.cells, is_whole=is_whole, **options)
         is_span = values.kind == "spans" and column.width
         return SpanColumn(**vars(column)) if is_span else column
     if values.kind == "dates":
         return _fit_dates(name, values.cells, None)
     known = values.known
-    if not known:
-        return UnusedColumn(name, "left out, as all cells are missing")
     if values.kind == "texts":
-        unknown = _read_numbers(values, values.mark or options.mark)[1]
+        mark = values.mark or mark
+        unknown = _read_numbers(values, mark)[1]
         if 2 * len(unknown) < len(known):
-            return _fit_written_numbers(name, values, unknown, options)
+            return _fit_written_numbers(name, values, mark, unknown, **options)
         form = cells.date_format(known)
         days, unknown = _read_dates(values, form)
         if unknown and (other := cells.OTHER_ORDER.get(form)):
@@ -318,11 +305,9 @@ def fit_column(name, values, options):
     return _fit_categories(name, values.texts, len(known))
 
 
-def _fit_written_numbers(name, values, unknown, options):
-    """Return what becomes of a column of texts that are numbers."""
+def _fit_written_numbers(name, values, mark, unknown, **options):
     strange = set(unknown)
     known = [text for text in values.known if text not in strange]
-    mark = values.mark or options.mark
     has = {sign for sign in ".,%" if any(sign in text for text in known)}
     said = ["with decimal commas"] if mark == "," and "," in has else []
     if has & ({"."} if mark == "," else {","}):
@@ -333,7 +318,7 @@ def _fit_written_numbers(name, values, unknown, options):
         said.append(example)
     is_whole = not has & {".", ","}
     numbers = values.numbers(mark)
-    return _fit_numbers(name, numbers, options, mark, said, unknown, is_whole)
+    return _fit_numbers(name, numbers, mark, said, unknown, is_whole, **options)
 
 
 def unsure_example(values, mark):
@@ -345,25 +330,24 @@ def unsure_example(values, mark):
     return next((f"{text!r} as {n:.6g}" for text, n in numbers if np.isfinite(n)), "")
 
 
-def _fit_numbers(name, numbers, options, mark=".", said=(), unknown=(), is_whole=False):
-    """Return what becomes of a column of numbers."""
+def _fit_numbers(
+    name, numbers, mark=".", said=(), unknown=(), is_whole=False, *, keeps_all, marks_missing
+):
     gaps = np.isnan(numbers)
     known = numbers[~gaps].astype(np.float64)
-    if not known.size:
-        return UnusedColumn(name, "left out, as all cells are missing")
     if np.isinf(known).any():
         # It is refused, with the row, when the column is coded.
         return NumberColumn(name, "numbers", 0.0, mark)
     is_constant = known.min() == known.max() and not gaps.any()
     unused = unused_numbers(name, known, is_constant, is_whole)
-    if unused and not options.keeps_all:
+    if unused and not keeps_all:
         return unused
     fill = float(np.median(known))
     filled = np.where(gaps, fill, numbers.astype(np.float64))
     with np.errstate(over="ignore", invalid="ignore"):
         shift, scale = float(filled.mean()), float(filled.std())
     scale = scale if scale != 0 else 1.0
-    marker = MISSING_DISTANCE if gaps.any() and options.marks_missing else 0.0
+    marker = MISSING_DISTANCE if gaps.any() and marks_missing else 0.0
     instead = f"the median, {fill:.6g}{', marked by a column' if marker else ''}"
     words = ", ".join(["numbers", *said]) + _about_missing(gaps, unknown, instead)
     return NumberColumn(name, words, fill, mark, shift, scale, marker=marker)
@@ -400,8 +384,6 @@ def _fit_dates(name, days, form, unknown=(), texts=()):
     """Return what becomes of a column of dates or times of day, written as ``texts``."""
     gaps = np.isnan(days)
     known = days[~gaps]
-    if not known.size:
-        return UnusedColumn(name, "left out, as all cells are missing")
     if known.min() == known.max():
         return UnusedColumn(name, "left out, as all dates are the same")
     is_clock = form in cells.CLOCKS
@@ -435,7 +417,6 @@ def _cycles(days, is_clock):
 
 
 def _fit_categories(name, texts, n_known):
-    """Return what becomes of a column of categories."""
     counts = Counter(text for text in texts if text is not None)
     n_missing = len(texts) - n_known
     if len(counts) == 1 and not n_missing:

@@ -4,8 +4,6 @@ So that their results are equal to the last digit, the points are put in an orde
 their values alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

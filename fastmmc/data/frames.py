@@ -1,7 +1,5 @@
 """Tables of named columns: data frames of pandas, polars and pyarrow, and what a file holds."""
 
-from __future__ import annotations
-
 import math
 import numbers
 import sys
@@ -105,11 +103,6 @@ def refuse_masked(name, X):
         )
 
 
-def is_array(X: object) -> bool:
-    """Tell whether X is neither a data frame nor its columns, so that these have no names."""
-    return not (isinstance(X, Frame) or is_frame(X))
-
-
 def read_frame(X) -> Frame:
     """Return the columns of a data frame.
 
@@ -189,7 +182,8 @@ def _in_days(spans):
 
 def _read_objects(values: Sequence) -> Values:
     """Return the values of Python's own types."""
-    is_known = np.array([not _is_nothing(value) for value in values], dtype=bool)
+    gaps = [is_missing(one) if isinstance(one, str) else _is_null(one) for one in values]
+    is_known = ~np.array(gaps, dtype=bool)
     known = [value for value, there in zip(values, is_known, strict=True) if there]
     if known and all(isinstance(value, bool | np.bool_) for value in known):
         return Values("categories", _spread(is_known, map(str, known)))
@@ -202,11 +196,6 @@ def _read_objects(values: Sequence) -> Values:
     if known and all(isinstance(value, date) for value in known):
         return Values("dates", _fill_in(is_known, map(_days_of, known)))
     return Values("texts", _spread(is_known, map(str, known)))
-
-
-def _is_nothing(value):
-    """Tell whether a value is missing, by itself or as a text that says so."""
-    return is_missing(value) if isinstance(value, str) else _is_null(value)
 
 
 def _is_null(value):

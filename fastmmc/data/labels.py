@@ -1,7 +1,5 @@
 """Labels that are known, and labels that a search begins with."""
 
-from __future__ import annotations
-
 import numbers
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Must-links and cannot-links: pairs of objects that belong together, and pairs that do not."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,9 +18,6 @@ from fastmmc.data.labels import (
     plain,
     read_known_labels,
 )
-
-LABELS_AS = ("cannot_link", "must_link", "both")
-ON_CONFLICT = ("raise", "warn")
 
 # Rows that a message names, and places where cliques of cannot-links are looked for.
 ROWS_NAMED = 12
@@ -74,8 +69,6 @@ def check_links(
     Different known labels imply a cannot-link, equal ones a must-link; ``labels_as`` says which of
     these count. Pairs that contradict each other are all kept if ``on_conflict`` is "warn".
     """
-    validation.check_choice("labels_as", labels_as, LABELS_AS)
-    validation.check_choice("on_conflict", on_conflict, ON_CONFLICT)
     must = _each_once(check_pairs("must_link", must_link, n))
     cannot = _each_once(check_pairs("cannot_link", cannot_link, n))
     labels = check_known_labels(known_labels, n)
@@ -189,7 +182,6 @@ def _excluding(edges, k):
 
 
 def _tell_excluding(rows, k):
-    """Say which rows exclude each other."""
     names = ", ".join(str(row) for row in rows[:ROWS_NAMED])
     more = f" and {len(rows) - ROWS_NAMED} more" if len(rows) > ROWS_NAMED else ""
     what = "exclude each other in a ring of odd length" if k == 2 else "all exclude each other"

@@ -1,7 +1,5 @@
 """Soft memberships: how sure leave-one-out scores are of the clusters of the points."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import softmax

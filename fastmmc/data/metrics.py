@@ -1,7 +1,5 @@
 """Other distances than Euclidean ones: points are made of what is given, as new ones are later."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -119,7 +117,6 @@ class PointMaker(OneLine):
 
 
 @stored()
-@dataclass(frozen=True, eq=False, repr=False)
 class Directions(PointMaker):
     """Rows of length 1: their squared distances are twice the cosine distances."""
 
@@ -151,7 +148,6 @@ class Directions(PointMaker):
 
 
 @stored(indices="i8:b", means="f8:b", projection="f8:bp")
-@dataclass(frozen=True, eq=False, repr=False)
 class Distances(PointMaker):
     """Points placed by distances: classical multidimensional scaling, and Gower's way for others.
 
@@ -189,7 +185,6 @@ class Distances(PointMaker):
         return self.projection.shape[1]
 
     def _check_values(self):
-        """Check that a saved space can be one."""
         of_points = ((self.indices >= 0) & (self.indices < self.n_features)).all()
         if not (of_points and self.indices.size and self.unit > 0):
             raise ValueError("indices or unit are not those of distances")
@@ -210,7 +205,6 @@ class Distances(PointMaker):
 
 
 def _check_not_negative(D):
-    """Refuse negative distances."""
     if D.size and D.min() < 0:
         raise ValueError(
             f"Negative values in data: X must hold distances, at least 0; got {D.min():.6g}"
@@ -218,7 +212,6 @@ def _check_not_negative(D):
 
 
 def _check_distances(D):
-    """Refuse what is no matrix of distances."""
     advice = "; scipy.spatial.distance.squareform makes one of a vector of pairs"
     validation.check_square(D, "metric", advice)
     _check_not_negative(D)
@@ -233,7 +226,6 @@ def _check_distances(D):
 
 
 @stored()
-@dataclass(frozen=True, eq=False, repr=False)
 class Graph(PointMaker):
     """Points of a graph of neighbours, which has no place for others."""
 

@@ -5,8 +5,6 @@ from what it is given, which the key of an entry stands for. An entry with anoth
 other entries, is made again; a damaged one is refused.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Cluster sizes: targets, bounds, feasible random labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -223,7 +221,7 @@ def shaking_quota(n, k, n_rounds, start_round=0, targets=None):
 def balanced_random_labels(n, k, rng, rule=None, known=None):
     """Draw (n,) labels of the target sizes, or as equal as possible, and keep the known ones."""
     targets = None if rule is None else rule.targets
-    sizes = equal_sizes(n, k) if targets is None else targets
+    sizes = proportional_sizes(np.ones(k), n) if targets is None else targets
     labels = np.full(n, -1) if known is None else np.array(known, dtype=np.int64)
     free = labels < 0
     places = np.repeat(np.arange(k), np.maximum(sizes - held_sizes(labels, k), 0))
@@ -236,7 +234,7 @@ def random_labels_of_masses(masses, k, rng, rule, known=None):
     """Draw (n,) labels of points of any mass, of sizes near the targets; keep the known ones."""
     total = int(masses.sum())
     labels = np.full(masses.size, -1) if known is None else np.array(known, dtype=np.int64)
-    sizes = equal_sizes(total, k) if rule.targets is None else rule.targets
+    sizes = proportional_sizes(np.ones(k), total) if rule.targets is None else rule.targets
     held = np.bincount(labels[labels >= 0], masses[labels >= 0], k)
     ends = np.cumsum(np.maximum(sizes - held, 0.0))
     order = rng.permutation(np.flatnonzero(labels < 0))
@@ -246,13 +244,8 @@ def random_labels_of_masses(masses, k, rng, rule, known=None):
     return labels
 
 
-def equal_sizes(n, k):
-    """Return k sizes that differ by at most one and sum to n, larger ones first."""
-    return n // k + (np.arange(k) < n % k).astype(np.int64)
-
-
 def proportional_sizes(sizes, n):
-    """Return sizes in the same proportions that sum to n, the largest remainders rounded up."""
+    """Return sizes in the same proportions with sum n, the first largest remainders rounded up."""
     exact = np.asarray(sizes) * (n / max(1, np.sum(sizes)))
     new = np.floor(exact).astype(np.int64)
     new[np.argsort(new - exact, kind="stable")[: n - new.sum()]] += 1

@@ -1,7 +1,5 @@
 """Columns of mean zero and unit variance, for the solver and for whatever its model predicts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Columns in different units, of which some decide the distances: the user is told of them."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import issparse
 
@@ -85,15 +83,11 @@ def have_different_units(points, weights=None):
     if issparse(points):
         return False
     if weights is not None:
-        points = points[_evenly_by_weight(weights, _most_rows(points))]
+        # Rows in order, each about as often as its weight says.
+        cumulated = np.cumsum(weights)
+        n = int(min(_most_rows(points), np.ceil(cumulated[-1] / weights[weights > 0].min())))
+        points = points[np.searchsorted(cumulated, cumulated[-1] * (np.arange(n) + 0.5) / n)]
     return points.shape[0] >= LEAST_POINTS and _lost(*_spans(points)).size > 0
-
-
-def _evenly_by_weight(weights, most):
-    """Return rows in order, each about as often as its weight says, at most so many."""
-    cumulated = np.cumsum(weights)
-    n = int(min(most, np.ceil(cumulated[-1] / weights[weights > 0].min())))
-    return np.searchsorted(cumulated, cumulated[-1] * (np.arange(n) + 0.5) / n)
 
 
 def _most_rows(points):

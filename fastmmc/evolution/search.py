@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from fastmmc.core.execution import HISTORY_CAPACITY
-from fastmmc.core.sliced import SlicedSearch
+from fastmmc.core.execution import HISTORY_CAPACITY, SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.data.sizes import split_by_rank
 from fastmmc.evolution import _loops as evolution

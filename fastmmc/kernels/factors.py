@@ -314,8 +314,6 @@ class LowRankFactor(OneLine, Named):
 class _FactorCall(
     PrecisionParameters, LandmarkParameters, KernelParameters, Metric, Regularisation, Points
 ):
-    """A call of :func:`factor`."""
-
     X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like, sparse matrix or dask.array",

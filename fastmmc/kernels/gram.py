@@ -81,7 +81,6 @@ class Kernel(OneLine):
     kernel_params: Mapping | None = None
 
     def _check_values(self):
-        """Check that a saved kernel can be one."""
         needed = {"rbf": "sigma", "laplacian": "sigma", "poly": "gamma"}
         widths = [width for width in (self.sigma, self.gamma) if width is not None]
         is_known = self.name in (*KERNELS, "points") and not self.kernel_params

@@ -1,6 +1,6 @@
 """What tells new points apart: scores linear in kernel values, or distances to centers."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -39,7 +39,6 @@ FAINT = 1e-3
 
 
 @stored(basis="f:pd", coef="f:bm", intercept="f8:m", indices="i8:b")
-@dataclass(frozen=True, eq=False, repr=False)
 class KernelModel(OneLine):
     """Scores f(x) = k(x, B) C + b, which predict new points.
 
@@ -74,7 +73,6 @@ class KernelModel(OneLine):
         return 2 if self.binary else self.coef.shape[1]
 
     def _check_values(self):
-        """Check that a saved model can predict."""
         d = self.n_features if self.scaler is None else self.scaler.n_columns
         _check_basis(self.kernel, self.basis, self.coef, self.indices, d)
         if self.binary and self.coef.shape[1] != 1:
@@ -152,7 +150,6 @@ def _faded(largest, start):
 
 
 @stored(basis="f:pn", to_Z="f8:br", indices="i8:b")
-@dataclass(frozen=True, eq=False, repr=False)
 class Space(OneLine):
     """The space of centers: that of the points, or Nystroem features k(x, B) T of a kernel."""
 
@@ -166,7 +163,6 @@ class Space(OneLine):
     indices: np.ndarray | None = None  # (b,) int64, which training points B are, if they are
 
     def _check_values(self):
-        """Check that a saved space can be one."""
         if self.n_features < 1 or (self.to_Z is None) != (self.basis is None):
             raise ValueError("basis and to_Z are not those of a space")
         if self.has_features:
@@ -190,7 +186,6 @@ class Space(OneLine):
 
 
 @stored(centers="f8:md")
-@dataclass(frozen=True, eq=False, repr=False)
 class CenterModel(OneLine):
     """Centers, (m, d) float64, to the nearest of which new points are assigned."""
 
@@ -210,7 +205,6 @@ class CenterModel(OneLine):
         return self.space.n_features
 
     def _check_values(self):
-        """Check that saved centers are in their space."""
         check_centers(self.centers, self.space)
 
     def distances(self, X):

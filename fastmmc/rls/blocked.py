@@ -479,7 +479,6 @@ def _list_losses(Z, shared, block):
 
 
 def _sum_block(Z, rule, block):
-    """Return the Sums of a block."""
     Z, k = np.asarray(Z), rule.shift.size
     labels = _assign(Z, rule, block)
     return Sums(np.bincount(labels, minlength=k), sums_of(Z, labels, k))

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fastmmc.core.execution import HISTORY_CAPACITY, OutOfTime, restart_stream
+from fastmmc.core.execution import HISTORY_CAPACITY, OutOfTime, SlicedSearch, restart_stream
 from fastmmc.core.jit import read_only
-from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.core.threads import run_to_end
 from fastmmc.kernels.factors import LowRankFactor

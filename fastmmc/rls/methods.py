@@ -1,14 +1,14 @@
 """The functions of UMC-RLS."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from fastmmc.core import validation
-from fastmmc.core.declare import function_of, parameter
+from fastmmc.core.declare import declared, function_of, parameter
 from fastmmc.core.execution import OutOfTime, RunControl, fixed_seed, show_progress, warn_user
-from fastmmc.core.parameters import Clusters, Guidance, Weights
+from fastmmc.core.parameters import Clusters, Guidance, Regularisation, Weights
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import STOPPED
 from fastmmc.core.types import MatrixLike
@@ -28,8 +28,6 @@ class _UMCRLSCall(UMCRLSParameters, Weights, Guidance, Clusters, PointsOrFactor)
 
 
 class _PathCall(UMCRLSBut, Weights, Guidance):
-    """A call of :func:`umc_rls_path`."""
-
     X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like",
@@ -173,4 +171,5 @@ def _check_lams(call):
     lams = list(lams) if np.iterable(lams) and not isinstance(lams, str) else []
     if not lams:
         raise ValueError(f"lams must be a sequence of at least one number; got {call.lams!r}")
-    return [validation.check_positive("lams", lam) for lam in lams]
+    (lam,) = declared(Regularisation)
+    return [replace(lam, name="lams").checked(value) for value in lams]

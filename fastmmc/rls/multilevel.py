@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 from joblib import effective_n_jobs
 
-from fastmmc.core.execution import OutOfTime, restart_stream
-from fastmmc.core.sliced import SlicedSearch
+from fastmmc.core.execution import OutOfTime, SlicedSearch, restart_stream
 from fastmmc.core.threads import run_to_end
 from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.rls.claims import ClaimSearch

@@ -1,7 +1,5 @@
 """Support vector machines without a bias on a Gram matrix: the value of labels, and a model."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 

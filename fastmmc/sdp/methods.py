@@ -74,8 +74,6 @@ class _Program(KernelParameters, before="kernel"):
 
 
 class _SolverRun(Parameters):
-    """The run of a solver."""
-
     max_time: float | None = parameter(
         default=None,
         above=0,

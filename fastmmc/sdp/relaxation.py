@@ -4,8 +4,6 @@ Lagrange multipliers that a solver returns are feasible only to its tolerance, a
 stopped. Both bounds are therefore computed anew from multipliers moved until they are feasible.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """From the matrix of a relaxation to labels."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -20,8 +20,8 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc import cli
 from fastmmc.cli import resumable, stream
-from fastmmc.cli.pairs import read_constraints
 from fastmmc.cli.resumable import BadRows
+from fastmmc.cli.sources import read_constraints
 from fastmmc.cli.tables import Columns
 from tests.cli import runner
 from tests.damage import damaged

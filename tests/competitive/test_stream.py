@@ -4,14 +4,12 @@ import json
 import pickle
 import sys
 from functools import partial
-from pathlib import Path
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
-from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import fastmmc
@@ -496,6 +494,7 @@ def shorten(arrays, name):
         ),
         (lambda a, h: set_param(h, "new", 1), "unexpected keyword argument 'new'"),
         (lambda a, h: h["content"]["CRPCL"].update(params=3), "damaged"),
+        (lambda a, h: h.update(format=2), "has format 2, which fastmmc .* no longer reads"),
         (lambda a, h: set_param(h, "min_share", "a"), "min_share must be a real number"),
         (lambda a, h: h.update(format=99), "has format 99, of fastmmc .* reads formats up to 4"),
     ],
@@ -509,59 +508,6 @@ def test_damaged_files(change, message, stream, tmp_path):
     with pytest.raises(ValueError, match=message) as raised:
         fastmmc.CRPCL.load(damaged(tmp_path / "model.npz", change))
     assert "damaged.npz" in str(raised.value)
-
-
-FORMER = Path(__file__).parents[1] / "saved"
-
-
-def former_points():
-    """Return what the files of a former format were learned from."""
-    X, y = make_blobs(60, centers=3, random_state=0)
-    return X, np.where(np.arange(60) % 4 == 0, y, -1)
-
-
-def test_files_of_format_3_are_read(tmp_path):
-    """They were written by a former version; learning on from them is learning without a break."""
-    X, known = former_points()
-    wta = fastmmc.load(FORMER / "format_3_wta.npz")
-    unbroken = fastmmc.WTA(3, init=X[:3]).partial_fit(X)
-    np.testing.assert_allclose(wta.transform(X), unbroken.transform(X), rtol=1e-9)
-    np.testing.assert_array_equal(wta.init, X[:3])
-    frame = pd.DataFrame(X, columns=["a", "b"])
-    given = {"landmarks": np.arange(0, 60, 6), "rank": 10, "sigma": 3.0, "random_state": 0}
-    unbroken = fastmmc.CRPCL(3, features="nystroem", semi_supervised=True, **given)
-    unbroken.partial_fit(frame, known, cannot_link=[(1, 70), (2, 99)])
-    former = fastmmc.CRPCL.load(FORMER / "format_3_crpcl.npz")
-    assert former.extra_ == {"row": 60}
-    former.save(tmp_path / "now.npz")
-    now = fastmmc.load(tmp_path / "now.npz")
-    for one in (former, now, unbroken):
-        one.partial_fit(frame, known)
-    assert now.feature_names_in_.tolist() == ["a", "b"]
-    for one in (former, now):
-        np.testing.assert_allclose(one.transform(frame), unbroken.transform(frame), rtol=1e-6)
-        np.testing.assert_array_equal(one.landmarks, given["landmarks"])
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda a, h: a["centers"].fill(np.nan), "centers has values that are not finite"),
-        (lambda a, h: a.update(n_features_in=np.int64(5)), "basis has shape|basis has 2 columns"),
-        (lambda a, h: a.update(dtype=np.array("int8")), "dtype is int8"),
-        (lambda a, h: a.update(counts=a["counts"][:3]), "damaged"),
-        (lambda a, h: a.update(feature_names_in=np.array(["a"])), "names of 2 columns"),
-        (lambda a, h: h["params"].update(new=1), "unexpected keyword argument 'new'"),
-        (lambda a, h: h["kernel"].update(name="gauss"), "its kernel is"),
-        (lambda a, h: h.pop("kernel"), "it has no 'kernel'"),
-        (lambda a, h: h.update(format=2), "has format 2, which fastmmc .* no longer reads"),
-    ],
-)
-def test_damaged_files_of_format_3(change, message, tmp_path):
-    path = tmp_path / "former.npz"
-    path.write_bytes((FORMER / "format_3_crpcl.npz").read_bytes())
-    with pytest.raises(ValueError, match=message):
-        fastmmc.CRPCL.load(damaged(path, change))
 
 
 def test_bytes_that_were_changed_or_cut(stream, tmp_path):

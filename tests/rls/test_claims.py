@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc.core import execution
 from fastmmc.core.jit import read_only
-from fastmmc.data.sizes import balanced_random_labels, equal_sizes
+from fastmmc.data.sizes import balanced_random_labels, proportional_sizes
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls.engine import _loops_moves as moves
 from tests.rls import naive
@@ -308,7 +308,7 @@ def test_more_than_256_clusters():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_clear_clusters_are_found_in_both_precisions(dtype):
     rng = np.random.default_rng(5)
-    y = np.repeat(np.arange(4), equal_sizes(82, 4))
+    y = np.repeat(np.arange(4), proportional_sizes(np.ones(4), 82))
     X = 10.0 * np.eye(4)[y] + rng.standard_normal((82, 4))
     F = fastmmc.factor(X.astype(dtype))
     result = fastmmc.umc_rls(F, 4, random_state=0, n_init=5, sizes="equal")

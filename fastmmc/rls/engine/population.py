@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 
 from fastmmc.core import memory
-from fastmmc.data.sizes import MOST_SCORES, equal_sizes, proportional_sizes
+from fastmmc.data.sizes import MOST_SCORES, proportional_sizes
 from fastmmc.kernels.cholesky import ridge_root
 from fastmmc.kernels.factors import LowRankFactor, hat_matrix
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
@@ -90,7 +90,6 @@ class Population(GroupSearch):
         return float(self.groups.matrix.sum())
 
     def _state(self, labels):
-        """Return the state of labels."""
         return self.groups.state(labels, self._rule, self._free)
 
 
@@ -132,7 +131,7 @@ def quick_labels(factor, plan, rng):
     """
     if isinstance(factor, LowRankFactor) and plan.n * plan.k > MOST_SCORES:
         targets = plan.rule.targets
-        sizes = equal_sizes(plan.n, plan.k) if targets is None else targets
+        sizes = np.ones(plan.k) if targets is None else targets
         labels = cut(factor.Z, proportional_sizes(sizes, plan.n))
         if plan.known is None:
             return labels
