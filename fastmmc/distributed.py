@@ -19,6 +19,7 @@ __all__ = ["fit_restarts", "fit_sharded"]
 
 def fit_restarts(
     method: str | Callable[..., ClusteringResult],
+    /,
     *args: Any,
     n_init: int = 10,
     random_state: Any = None,

@@ -692,6 +692,9 @@ def test_restarts_do_not_depend_on_who_runs_them(blobs):
     assert one.params["n_init"] == 4
     with parallel_config(backend="threading", n_jobs=2):
         check_same(fit_restarts(fastmmc.umc_rls, X, 3, **given), one)
+    shaking = {"method": "shaking", "target_sizes": [30, 25, 20]}
+    shaken = fit_restarts("umc-rls", X, 3, n_init=2, random_state=0, **shaking)
+    assert shaken.params["method"] == "shaking" and shaken.objectives.size == 2
     of_factor = fit_restarts("umc_rls", fastmmc.factor(X), 3, **given)
     np.testing.assert_allclose(of_factor.objective, one.objective)
     client = pytest.importorskip("distributed").Client

@@ -731,3 +731,28 @@ def test_nothing_jumps_where_cells_and_smaller_lam_begin(make, k, sizes):
 def test_nothing_jumps_with_the_number_of_points(make, k, least):
     sizes = (200, 600, 625, 2000, 2001, 3000, 3001, 5001, 20_000)
     check_that_nothing_jumps(make, k, [n for n in sizes if n >= least])
+
+
+@pytest.mark.parametrize("total", [1e-3, 1.0, 5.9, 1e9])
+def test_what_weights_add_up_to_is_no_bound_on_the_number(total):
+    X, _ = blobs([40, 30, 50])
+    weights = np.full(len(X), total / len(X))
+    result = fastmmc.cluster(X, sample_weight=weights, random_state=0)
+    assert sorted(result.sizes) == [30, 40, 50] and result.evidence > 2
+
+
+@pytest.mark.parametrize("told", [{}, {"min_size": 2}, {"must_link": "equal rows"}])
+def test_equal_rows_without_clusters_are_one(told):
+    """Also where they stay apart: their cells are fewer than those of a cloud of as many points."""
+    X = np.random.default_rng(11).integers(1, 5, (6000, 4)).astype(float)
+    if "must_link" in told:
+        told = {"must_link": [(0, np.flatnonzero((X == X[0]).all(axis=1))[1])]}
+    result = fastmmc.cluster(X, max_k=6, random_state=0, **told)
+    assert result.sizes.size == 1 and result.evidence < 1.12
+
+
+def test_equal_rows_in_blocks_without_clusters_are_one():
+    dask = pytest.importorskip("dask.array")
+    X = np.random.default_rng(10).integers(1, 5, (21_000, 4)).astype(float)
+    blocks = dask.from_array(X, chunks=(5000, 4))
+    assert fastmmc.cluster(blocks, max_k=6, random_state=0).sizes.size == 1

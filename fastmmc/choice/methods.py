@@ -43,6 +43,7 @@ from fastmmc.core.parameters import (
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.blocks import check_shape, make_blocks
+from fastmmc.data.copies import Copies
 from fastmmc.data.labels import read_known_labels
 from fastmmc.data.links import enough_clusters
 from fastmmc.kernels.block_factor import SampleRun, comes_in_blocks, sample_size
@@ -269,6 +270,10 @@ def _choose_number(k, widths, least, most, X, weights, seed, run):
         counts.try_all(max(2, least), last)
         if least == 1:
             errors, rng = counts.errors, restart_stream(seed, 2)
+            copies = Copies.of(X, weights)
+            if copies is not None and copies.first.size < X.shape[0]:
+                # The cells of equal points are fewer than those of a cloud of as many.
+                X, weights = X[copies.first], copies.weights
             ratios.extend(compare_with_clouds(errors, X, weights, rng, run))
     run.n_done = _number_steps(least, most)
     scores, errors = counts.scores(last)
@@ -336,7 +341,8 @@ def _numbers(call, n):
             f"max_k must be at least {least}, as known_labels, cannot_link and max_size need as "
             f"many clusters; got {call.max_k}"
         )
-    most = int(total / max(1, call.min_size))
+    # Whatever weights add up to, a size of 1 only asks for clusters that are not empty.
+    most = n if call.min_size <= 1 else int(total / call.min_size)
     if least == 1 and most < 2:
         return 1, 2, 0
     max_k = max(2, min(MOST_CLUSTERS, isqrt(n))) if call.max_k is None else call.max_k

@@ -219,7 +219,7 @@ def _most_clusters(call, n):
 def _count(call, movable):
     """Return how many points are left out."""
     n, k = movable.size, call.k if isinstance(call.k, int) else 1
-    count = int(call.trim * n) if isinstance(call.trim, float) else call.trim
+    count = int(call.trim * n + 1e-9) if isinstance(call.trim, float) else call.trim
     most = min(n - k, np.count_nonzero(movable))
     if count > most:
         held = n - np.count_nonzero(movable)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
@@ -359,3 +360,23 @@ def test_factors_have_no_weights():
     X = np.random.default_rng(0).standard_normal((30, 2))
     with pytest.raises(ValueError, match="X is a factor"):
         fastmmc.umc_rls(fastmmc.factor(X), K, sample_weight=np.arange(30))
+
+
+@pytest.mark.parametrize("sizes", ["equal", "free"])
+def test_objectives_are_those_of_the_weights_themselves(sizes):
+    """Masses are rounded, and here all but one of them is 16 times as large as its weight."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(c, 0.3, (20, 2)) for c in ((0, 0), (9, 0), (0, 9))])
+    weights = np.ones(60)
+    weights[0] = 1e10
+    given = {"sample_weight": weights, "sigma": 2.0, "lam": 0.1, "sizes": sizes}
+    result = fastmmc.umc_rls(X, 3, random_state=0, bound=True, **given)
+    roots = np.sqrt(weights)
+    K = roots[:, None] * np.exp(-cdist(X, X, "sqeuclidean") / 4.0) * roots
+    R = np.linalg.solve(K + 0.1 * np.eye(60), K)
+    E = roots[:, None] * (result.labels[:, None] == np.arange(3))
+    within = np.einsum("nh,nm,mh->h", E, R, E)
+    free = np.sum(1 - within / np.bincount(result.labels, weights))
+    Q = 3 * weights.sum() + roots @ R @ roots - 4 * within.sum()
+    assert result.objective == pytest.approx(free if sizes == "free" else Q, rel=1e-2)
+    assert result.bound <= result.objective

@@ -22,7 +22,7 @@ from fastmmc.kernels.factors import DenseFactor
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_trees as ward
 from fastmmc.rls.engine.coarse import mass_unit, masses_of
-from fastmmc.rls.engine.groups import Groups, cost_of, fitted
+from fastmmc.rls.engine.groups import Groups, fitted
 
 # A pair that must be apart is worth this much of the sums of R for each point of its lighter group,
 # more than the points' fits can differ by.
@@ -61,6 +61,7 @@ class Merging:
     members: np.ndarray  # (n,) int64, the group of each point
     scales: np.ndarray  # (n,) float64, what rows of R are multiplied by: roots of the weights
     masses: np.ndarray  # (g,) int64
+    weights: np.ndarray  # (g,) float64, in the same unit, of which masses are rounded
     unit: float  # mass of the weight 1
     cannot: np.ndarray  # (p, 2) int64 pairs of groups, each once
     prices: np.ndarray  # (p,) float64 of their being together, as a part of sums of R
@@ -72,19 +73,21 @@ class Merging:
         links = links or Links.none()
         members = join(links.must, n)
         unit = mass_unit(weights)
-        masses = masses_of(np.bincount(members, weights), unit)
+        exact = unit * np.bincount(members, weights)
+        masses = masses_of(exact, 1.0)
         scales = np.full(n, np.sqrt(unit)) if weights is None else np.sqrt(weights * unit)
         pairs = np.sort(members[links.cannot], axis=1)
         cannot, counts = np.unique(pairs, axis=0, return_counts=True)
         hard = penalty is None
         prices = PRICE * masses[cannot].min(axis=1) if hard else penalty * unit * counts
-        return cls(members, scales, masses, unit, cannot, prices.astype(np.float64), hard)
+        return cls(members, scales, masses, exact, unit, cannot, prices.astype(np.float64), hard)
 
     @classmethod
     def of_groups(cls, members, masses, unit, cannot):
         """Return groups whose members are scaled, and pairs of them that are to be apart."""
         prices = PRICE * masses[cannot].min(axis=1)
-        return cls(members, np.ones(members.size), masses, unit, cannot, prices, True)
+        exact = masses.astype(np.float64)
+        return cls(members, np.ones(members.size), masses, exact, unit, cannot, prices, True)
 
     @property
     def n_groups(self):
@@ -169,7 +172,8 @@ class Merging:
         pairs = np.where(names >= count, np.arange(names.size), -1)[members[self.cannot]]
         inside = (pairs >= 0).all(axis=1)
         masses = np.bincount(members, self.masses).astype(np.int64)
-        rest = self.unit, pairs[inside], self.prices[inside], self.hard
+        exact = np.bincount(members, self.weights)
+        rest = exact, self.unit, pairs[inside], self.prices[inside], self.hard
         merging = Merging(members, np.ones(members.size), masses, *rest)
         if plan.known is not None:
             plan = replace(plan, known=np.where(names >= count, known[first], -1)[members])
@@ -256,7 +260,9 @@ def objective_of(state, merging):
     together = merging.prices[merging.together(state.labels)]
     price = 0.0 if merging.hard else float(together.sum())
     if state.free:
-        return cost_of(state) + price * k / float(merging.masses.sum())
+        counts = np.bincount(state.labels, merging.weights, k)
+        cost = np.sum(1.0 - state.within / np.where(counts > 0, counts, 1.0))
+        return float(cost + price * k / merging.weights.sum())
     if state.dense:
         everything, within = state.sums.sum(), state.within.sum()
     else:
@@ -266,5 +272,5 @@ def objective_of(state, merging):
 
 def risk_of(cost, everything, k, merging):
     """Return Q of k clusters of groups, by the cost where sizes are ruled and the sum of R."""
-    value = k * float(merging.masses.sum()) + (4 - k) * everything + 4 * cost
+    value = k * float(merging.weights.sum()) + (4 - k) * everything + 4 * cost
     return float(value / merging.unit)
