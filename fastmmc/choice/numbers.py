@@ -14,7 +14,10 @@ from fastmmc.data.sizes import imbalance, size_rule
 NUMBERS_POWER = 3.0
 LEAST_ERROR = 1e-6
 
-# The f of the widths that count for a number; widths are shared by all numbers.
+# The f of the widths that count for a number; widths are shared by all numbers. With half and twice
+# the most the mean index of 20 sets of a suite is .761 and .762 (.762), of 49 made shapes .740 and
+# .748 (.740), of 26 tables .190 and .229 (.229); with half and twice the least it is .762 and .759,
+# .734 and .753, and .229.
 F_LEAST, F_MOST = 0.7 / 16, 5.7
 
 # The total error of k clusters is compared with that of k / TENTH more, and of one more at the
