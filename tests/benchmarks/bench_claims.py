@@ -144,9 +144,8 @@ def test_score_moves(benchmark, n):
     state = new_state(hat_matrix(n), random_labels(n))
     label = state.labels.dtype.type(0)
     state.own[:] = state.sums[1]
-    run_loop(
-        benchmark, claims.score_moves, state.own, state.sums[0], state.labels, label, state.score
-    )
+    given = state.own, state.sums[0], state.labels, label, state.score, state.masses, n
+    run_loop(benchmark, claims.score_moves, *given)
 
 
 @pytest.mark.benchmark(group="rebuild_row")
