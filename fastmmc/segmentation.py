@@ -204,7 +204,6 @@ def _check_image(image):
             "image has a palette, so its pixels are numbers of colours and not colours; give "
             "image.convert('RGB')"
         )
-    validation.refuse_masked("image", image)
     image = np.asarray(image)
     if image.ndim not in (2, 3) or 0 in image.shape:
         raise ValueError(

@@ -487,8 +487,8 @@ class LeastSquaresMachine(_Machine):
     def step(self, budget):
         """Solve the linear system."""
         self.bias, self.u, self.w, self.scores = self._solve(self._y)
-        self.norm = float(self.u @ self.scores if self.w is None else self.w @ self.w)
-        self.norm = max(0.0, self.norm)
+        norm = self.u @ self.scores if self.w is None else self.w @ self.w
+        self.norm = max(0.0, float(norm))
         self.n_steps += 1
         return True
 

@@ -9,6 +9,7 @@ from scipy.special import ndtr
 from fastmmc.choice.numbers import Counts
 from fastmmc.choice.results import LEAST_EVIDENCE
 from fastmmc.choice.widths import Widths, dithered
+from fastmmc.data.copies import Copies
 from fastmmc.rls.engine.coarse import CELLS, coarsen, count_cells, points_of
 
 # The most clouds that are drawn, of both kinds in turn, and the largest number of clusters at which
@@ -120,6 +121,10 @@ def compare_with_clouds(errors, X, weights, rng, run):
     or two are clear. Wide sparse points have no clouds; points of which fewer than four differ are
     as good as one.
     """
+    copies = Copies.of(X, weights)
+    if copies is not None and copies.first.size < X.shape[0]:
+        # The cells of equal points are fewer than those of a cloud of as many.
+        X, weights = X[copies.first], copies.weights
     n, d = X.shape
     rows = np.sort(rng.choice(n, min(n, max(CELLS, MOST_NUMBERS // d)), replace=False))
     points = points_of(X, rows)

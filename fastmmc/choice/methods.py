@@ -43,7 +43,6 @@ from fastmmc.core.parameters import (
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.blocks import check_shape, make_blocks
-from fastmmc.data.copies import Copies
 from fastmmc.data.labels import read_known_labels
 from fastmmc.data.links import enough_clusters
 from fastmmc.kernels.block_factor import SampleRun, comes_in_blocks, sample_size
@@ -270,10 +269,6 @@ def _choose_number(k, widths, least, most, X, weights, seed, run):
         counts.try_all(max(2, least), last)
         if least == 1:
             errors, rng = counts.errors, restart_stream(seed, 2)
-            copies = Copies.of(X, weights)
-            if copies is not None and copies.first.size < X.shape[0]:
-                # The cells of equal points are fewer than those of a cloud of as many.
-                X, weights = X[copies.first], copies.weights
             ratios.extend(compare_with_clouds(errors, X, weights, rng, run))
     run.n_done = _number_steps(least, most)
     scores, errors = counts.scores(last)
