@@ -108,7 +108,7 @@ _STREAMS = "streams in bounded memory; several workers"
 COSTS = {
     "c-rpcl": ("n k d an epoch, for each constraint of a point once more", _STREAMS),
     "cluster": ("the cube of up to 4,500 cells, for each kernel", "any n, and blocks"),
-    "cpm3c": ("n k d a plane; n³ once for a dense kernel", _MACHINES),
+    "cpm3c": ("n k d a plane; n³ once for a dense kernel", "kernels of low rank above 500 points"),
     "cpmmc": ("n d a plane", "a million points"),
     "cvqe": ("n k d a round, k² a violated constraint", "what fits into memory"),
     "evo-mmc": ("n³ once, then n² a start", "one n × n array"),

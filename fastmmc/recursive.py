@@ -60,7 +60,7 @@ class _Recursion(RunParameters, before="n_init"):
 class _RecursiveCall(_Recursion, Clusters, Points, before="n_init"):
     X: MatrixLike = parameter(
         kw_only=False,
-        kind="(n, d) array_like or sparse matrix",
+        kind="(n, d) array_like, data frame or sparse matrix",
         doc="""
         Points (float32 is kept, anything else becomes float64), or sparse ones; with
         ``kernel="precomputed"`` among the ``method_params`` their (n, n) Gram matrix.
@@ -111,6 +111,8 @@ def recursive_mmc(call: _RecursiveCall, control: RunControl) -> TreeResult:
         no leaf can be split any more (status INFEASIBLE): the points of each are equal, or the
         method refuses them, as they are fewer than its size rule needs. A split that was stopped
         warns as well.
+    UserWarning
+        If columns of X seem to have different units.
 
     Notes
     -----

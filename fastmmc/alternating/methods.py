@@ -156,12 +156,12 @@ class IterSVRParameters(IterSVMParameters, before="kernel"):
 
 
 class _IterLSSVMCall(IterLSSVMParameters, Weights, Points):
-    X: MatrixLike = parameter(kw_only=False, kind="(n, d) array_like or sparse matrix")
+    X: MatrixLike = parameter(kw_only=False, kind="(n, d) array_like, data frame or sparse matrix")
     sample_weight: ArrayLike | None = parameter(
         default=None,
         doc="""
         Weights, at least 0: a point of weight s counts as s equal points, in the loss and in the
-        size rule, which is then kept as nearly as whole points allow. So weights multiply C: with
+        size rule, which is then met as closely as whole points allow. So weights multiply C: with
         a mean of 1 they leave it as it is. A point of weight 0 does not count, and gets its label
         from the model.
         """,
@@ -186,8 +186,8 @@ def iter_svr(call: _IterSVRCall, control: RunControl) -> MarginResult:
 
         |w|^2 + 2 C sum_i max(0, |w . phi(x_i) + b - y_i| - epsilon).
 
-    Being the same above the margin as below it, this loss is not content with labels just because
-    it was trained on them, as the hinge loss is.
+    This loss is the same above the margin as below it. So it does not confirm labels just because
+    it was trained on them, as the hinge loss does.
 
     Returns
     -------
@@ -208,6 +208,8 @@ def iter_svr(call: _IterSVRCall, control: RunControl) -> MarginResult:
     -----
     sklearn.exceptions.ConvergenceWarning
         If the run was stopped before its end, or the machine did not reach its tolerance.
+    UserWarning
+        If columns of X seem to have different units.
 
     Notes
     -----

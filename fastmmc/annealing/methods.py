@@ -147,7 +147,7 @@ class SAMMCParameters(RunParameters, before="n_init"):
 class _SAMMCCall(SAMMCParameters, Clusters, PointsParameter):
     X: MatrixLike = parameter(
         kw_only=False,
-        kind="(n, d) array_like, sparse matrix or dask.array",
+        kind="(n, d) array_like, data frame, sparse matrix or dask.array",
         doc="""
         Points; float32 is kept, centers are float64. Distances depend on the units of the features:
         scale them first unless these are comparable.
@@ -232,6 +232,13 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
     ------
     ValueError, TypeError
         If a parameter is out of range, or X is not a finite matrix.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the run was stopped before its end.
+    UserWarning
+        If columns of X seem to have different units.
 
     Notes
     -----

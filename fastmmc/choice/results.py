@@ -56,7 +56,7 @@ class Candidate:
     --------
     >>> import fastmmc
     >>> X, y = fastmmc.datasets.load("moons")
-    >>> winner = fastmmc.cluster(X, 2, random_state=0).candidates[0]
+    >>> winner = fastmmc.cluster(X, 2, random_state=0).winner
     >>> winner.labels.shape, 0 < winner.weight <= 1
     ((200,), True)
     """
@@ -94,7 +94,7 @@ class ChoiceResult(RLSResult):
     evidence : float or None
         With ``k="auto"``, how many times as large these errors are in points without clusters:
         below 1.12 there is one cluster, whatever the scores are. None if there was no time for it,
-        or one cluster is out of the question.
+        or other parameters ask for two clusters at least.
 
     Examples
     --------

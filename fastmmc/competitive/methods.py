@@ -154,8 +154,8 @@ class SharedParameters(RunParameters, LandmarkParameters, KernelParameters, befo
         default=None,
         doc="""
         Let the prototypes move in Nystroem features of a kernel, so that clusters need not be
-        round. Without, sigma, gamma and rank are refused, and the other parameters of the kernel
-        and of the landmarks do nothing.
+        round. If None, sigma, gamma and rank are refused, and the other parameters of the kernel
+        and of the landmarks are ignored.
         """,
     )
     sigma: float | None = parameter(
@@ -185,7 +185,7 @@ class Objects(Clusters, Points):
 
     X: MatrixLike = parameter(
         kw_only=False,
-        kind="(n, d) array_like or sparse matrix",
+        kind="(n, d) array_like, data frame or sparse matrix",
         doc="Points. A sparse matrix is made dense some hundred rows at a time.",
     )
     k: int = parameter(kw_only=False, doc="Prototypes, 1 <= k <= n.")
@@ -344,6 +344,8 @@ def c_rpcl(call: _CRPCLCall, control: RunControl) -> CentroidResult:
         If the run was stopped before its end, squared distances overflow (status NUMERICAL),
         constraints contradict each other, or a method other than :func:`rpcl` and :func:`c_rpcl`,
         which estimate the number of clusters, found fewer than k.
+    UserWarning
+        If columns of X seem to have different units.
 
     Notes
     -----
@@ -463,9 +465,10 @@ def lcvqe(call: _LCVQECall, control: RunControl) -> CentroidResult:
     Returns
     -------
     CentroidResult
-        ``labels`` are those of the round of the least objective, constraints applied, ``centers``
-        the prototypes that the round ended with, and ``objective`` is of both: f and v are taken by
-        these prototypes. ``n_iter`` counts rounds, ``weights`` are the sizes.
+        ``labels`` are those of the round of the least objective, constraints applied, and
+        ``centers`` the prototypes that the round ended with. ``objective`` belongs to these labels
+        and centers, which also determine f and v. ``n_iter`` counts rounds, ``weights`` are the
+        sizes.
 
     References
     ----------

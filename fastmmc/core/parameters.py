@@ -49,7 +49,7 @@ class Points(Parameters):
 
     X: MatrixLike = parameter(
         kw_only=False,
-        kind="(n, d) array_like",
+        kind="(n, d) array_like or data frame",
         doc="""
         Points (float32 is kept, anything else becomes float64), or a data frame, whose columns may
         also hold categories, dates and missing cells; with ``kernel="precomputed"`` their (n, n)

@@ -167,8 +167,8 @@ class ClusteringResult(Savable, Listed, Named):
         Returns
         -------
         (m, k) array
-            Scores; the largest one names the cluster. Of a Dask array a Dask array, not yet
-            computed.
+            Scores; the largest one names the cluster. For a Dask array, a Dask array that is
+            not yet computed.
 
         Raises
         ------
@@ -203,7 +203,7 @@ class ClusteringResult(Savable, Listed, Named):
         Returns
         -------
         (m,) int64 array
-            Clusters 0..k-1. Of a Dask array a Dask array, not yet computed.
+            Clusters 0..k-1. For a Dask array, a Dask array that is not yet computed.
         """
         X = self._in_numbers(X)
         if in_blocks(X):
@@ -330,12 +330,12 @@ class RLSResult(SizedResult):
     n_violations : int
         How many of them the labels violate.
     outlier_scores : (n,) float64 array or None
-        R_jj^2 / (R_jj^2 + (sum_i R_ij^4)^(1/2)), where i is not j, from 0 to 1; the higher, the
-        less the other points are like it. R_ij is how much of point i goes into the prediction of
-        point j, and R the hat matrix of a fifth of lam: of point j and of an evenly spaced sample
-        of 1,000 points, above 2,000 points of m = (2e9 / n)^(1/2). That takes O(n m^2). A point of
-        weight s is s equal points here. The scores come from X, the kernel and lam alone and rank
-        the points of one result: they are no probabilities.
+        R_jj^2 / (R_jj^2 + (sum_i R_ij^4)^(1/2)), where i is not j, from 0 to 1: a high
+        score means that few other points are similar. R_ij is how much of point i goes into the
+        prediction of point j, and R the hat matrix of a fifth of lam: of point j and of an evenly
+        spaced sample of 1,000 points, above 2,000 points of m = (2e9 / n)^(1/2). That takes
+        O(n m^2). A point of weight s is s equal points here. The scores come from X, the kernel and
+        lam alone and rank the points of one result: they are no probabilities.
     sample_weight : (n,) float64 array or None
         The weights that were given, None if all are 1.
     probabilities : (n, k) float64 array
@@ -363,10 +363,10 @@ class RLSResult(SizedResult):
     they were chosen to be easy to predict, and its probabilities would often be 0 and 1.
 
     A point with a margin below 0 is held in its cluster by a size rule or a known label, or was
-    left there by a search that stopped early. It gets the nearest probabilities of which none is
-    above that of its label. ``predict``, which knows nothing of sizes and known labels, may differ
-    from ``labels`` at such points. By default they were 0.3 to 2.4 % of the points of six data
-    sets, and up to 7 % with ``balance=0``.
+    left there by a search that stopped early. Its probabilities are adjusted as little as possible,
+    so that none exceeds that of its label. ``predict``, which knows nothing of sizes and known
+    labels, may differ from ``labels`` at such points. By default they were 0.3 to 2.4 % of the
+    points of six data sets, and up to 7 % with ``balance=0``.
 
     Examples
     --------

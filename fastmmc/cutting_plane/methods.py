@@ -97,9 +97,9 @@ class CPMMCParameters(MarginRunParameters, LandmarkParameters, KernelParameters,
         default="random",
         kind='{"random", "kmeans"} or (n,) array_like of int',
         doc="""
-        First weights: normal directions through the mean of the points, or those by which the
-        nearest of the means wins that k-means or the labels given (0..k-1) have. They are scaled
-        to small scores, so that all points have a say in the first plane.
+        First weights: normal directions through the mean of the points, or weights under which
+        each point gets the cluster with the nearest mean, from k-means or from the labels given
+        (0..k-1). They are scaled to small scores, so that all points have a say in the first plane.
         """,
     )
     solver: Literal["active-set"] = parameter(
@@ -171,7 +171,7 @@ class CPM3CParameters(CPMMCParameters):
 class _CPMMCCall(CPMMCParameters, Points):
     X: MatrixLike = parameter(
         kw_only=False,
-        kind="(n, d) array_like or sparse matrix",
+        kind="(n, d) array_like, data frame or sparse matrix",
         doc="""
         Points, of :func:`cpmmc` also a dask.array; with ``kernel="precomputed"`` their (n, n) Gram
         matrix.
@@ -222,6 +222,8 @@ def cpmmc(call: _CPMMCCall, control: RunControl) -> MarginResult:
     -----
     sklearn.exceptions.ConvergenceWarning
         If the run was stopped before its end, or its programs were not solved exactly.
+    UserWarning
+        If columns of X seem to have different units.
 
     Notes
     -----
@@ -236,7 +238,8 @@ def cpmmc(call: _CPMMCCall, control: RunControl) -> MarginResult:
 
     The blocks of a Dask array, or of a ``numpy.memmap`` of more than 2^27 numbers, never come
     together. The weights are those of a sample of 20,000 points: the objective is a mean over the
-    points, which a sample tells to within its sampling error, and no plane over all points is made.
+    points, which a sample estimates up to its sampling error, and no plane is computed from all
+    points.
     The bias is shifted until the scores of all points keep to the balance; ``objective``, ``sizes``
     and ``n_violated`` are those of all points, the rest those of the sample, and ``dual_coef`` and
     ``support`` None. Labels come back as a Dask array.
@@ -279,8 +282,10 @@ def cpm3c(call: _CPM3CCall, control: RunControl) -> MarginResult:
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end, its programs were not solved exactly, as happens to
-        points far from the origin, or clusters remained empty.
+        If the run was stopped before its end, its programs were not solved exactly, which happens
+        when points are far from the origin, or clusters remained empty.
+    UserWarning
+        If columns of X seem to have different units.
 
     Notes
     -----

@@ -364,6 +364,11 @@ def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFacto
     MemoryError
         If the n x n or n x r array does not fit into free memory.
 
+    Warns
+    -----
+    UserWarning
+        If columns of X seem to have different units.
+
     Notes
     -----
     The features that make up Z stay where the blocks are if X is a Dask array of more than 20,000

@@ -74,8 +74,8 @@ def write_report(
     title : str, optional
         The headline; None: "Clusters".
     max_points : int, default=5000
-        How many points are drawn, at most; of more a random sample is, with at least ten points of
-        each cluster that has them. The page says so.
+        How many points are drawn, at most. If there are more, a random sample is drawn, with at
+        least ten points of each cluster that has as many, and the page says so.
 
     Raises
     ------

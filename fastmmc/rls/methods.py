@@ -30,7 +30,7 @@ class _UMCRLSCall(UMCRLSParameters, Weights, Guidance, Clusters, PointsOrFactor)
 class _PathCall(UMCRLSBut, Weights, Guidance):
     X: MatrixLike = parameter(
         kw_only=False,
-        kind="(n, d) array_like",
+        kind="(n, d) array_like or data frame",
         doc="""
         Points; with ``kernel="precomputed"`` their (n, n) Gram matrix. Not a factor, which has
         its lam already.
@@ -55,8 +55,8 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
 
         cost = sum_h (1 - e_h^T R e_h / s_h)
 
-    over those of any sizes s_h. If you do not know width and sizes, use :func:`fastmmc.cluster`.
-    See the guide, "Regularised least squares".
+    over those of any sizes s_h. Where width and sizes are unknown, use :func:`fastmmc.cluster`. See
+    the guide, "Regularised least squares".
 
     Returns
     -------

@@ -35,7 +35,7 @@ class PointsOrFactor(Points):
     # More than the points of other methods, which mypy takes for a mistake.
     X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(  # type: ignore[assignment]
         kw_only=False,
-        kind="(n, d) array_like, sparse matrix, dask.array or factor",
+        kind="(n, d) array_like, data frame, sparse matrix, dask.array or factor",
         doc="""
         Points (float32 is kept, else float64), their Gram matrix, or a :func:`fastmmc.factor`.
         """,

@@ -80,7 +80,7 @@ def judge_links(result, links, rule, weights, asked_sizes, hard=True):
         a, b = links.cannot[np.ptp(result.labels[links.cannot], axis=1) == 0][0]
         warn_user(
             f"{n_violations} of {len(links.cannot)} cannot-links are broken, such as that of rows "
-            f"{a} and {b}: no labels without were found; raise k, or remove links"
+            f"{a} and {b}: no labels that keep all were found; raise k, or remove links"
         )
     bounds = None
     if unit == 1:

@@ -314,8 +314,8 @@ def _or_kernel(relaxation, K):
 def sdp_mmc(call: _SDPMMCCall, control: RunControl) -> SDPResult:
     """Cluster in two by maximum margin clustering, relaxed to a semidefinite program (MMC).
 
-    Wanted are labels y of -1 and +1 under which a support vector machine without a bias has the
-    least
+    The method looks for labels y of -1 and +1 under which a support vector machine without a bias
+    has the least
 
         |w|^2 + 2 C sum_i max(0, 1 - y_i w . phi(x_i)),   |e^T y| <= l = balance n.
 
@@ -349,6 +349,8 @@ def sdp_mmc(call: _SDPMMCCall, control: RunControl) -> SDPResult:
         If the solver was stopped or did not reach its accuracy. If it gave no matrix at all, the
         leading eigenvector of the centred Gram matrix is rounded instead (status NUMERICAL or
         INTERRUPTED, ``bound`` None).
+    UserWarning
+        If columns of X seem to have different units.
 
     Notes
     -----
@@ -399,7 +401,7 @@ def sdp_mmc(call: _SDPMMCCall, control: RunControl) -> SDPResult:
 def gmmc(call: _GMMCCall, control: RunControl) -> SDPResult:
     """Cluster in two by generalized maximum margin clustering, a semidefinite program (GMMC).
 
-    Wanted are scores z_i = w . phi(x_i) + b outside the margin, on whichever side,
+    The method looks for scores z_i = w . phi(x_i) + b outside the margin, on whichever side,
 
         min |w|^2 + C_e (e^T z)^2 + C_delta sum_i delta_i^2,   z_i^2 + delta_i^2 >= 1,
 
