@@ -334,8 +334,35 @@ def test_categories_of_numbers_are_told_apart(values):
 @pytest.mark.parametrize("dtype", ["timedelta64[s]", object])
 def test_spans_of_time_are_numbers_of_days(dtype, is_missing):
     spans = [timedelta(2), timedelta(0), timedelta(4), None if is_missing else timedelta(2)]
-    X, _ = learn_coding(pd.DataFrame({"a": pd.Series(spans, dtype=dtype), "b": [0.5, 1, 1.5, 2]}))
+    frame = pd.DataFrame({"a": pd.Series(spans, dtype=dtype), "b": [0.5, 1, 1.5, 2]})
+    X, coding = learn_coding(frame)
     np.testing.assert_allclose(X[:, 0], [2, 0, 4, 2])
+    assert coding.columns[0].said.startswith("spans of time, in days")
+
+
+def test_null_categories_of_pyarrow_are_missing(quiet):
+    pyarrow = pytest.importorskip("pyarrow")
+    texts = pyarrow.array([None, "x", "y", "x"] * 10).dictionary_encode()
+    table = pyarrow.table({"a": np.arange(40) % 7 + 0.5, "kind": texts})
+    said = [column.said for column in learn_coding(table)[1].columns]
+    assert said == [column.said for column in learn_coding(table.to_pandas())[1].columns]
+    assert "10 of 40 missing" in said[1]
+
+
+@pytest.mark.parametrize(
+    "cells, wanted",
+    [
+        # Texts in another column have decimal commas, and those of this one tell nothing.
+        ([2.131, "x", 5, 7.25], [2.131, np.nan, 5, 7.25]),
+        ([2.5, "3,5", Decimal("4.125"), "5,5"], [2.5, 3.5, 4.125, 5.5]),
+        ([2.5, "3.5", 4, "x"], [2.5, 3.5, 4, np.nan]),
+    ],
+)
+def test_numbers_beside_texts_are_what_they_are(cells, wanted, quiet):
+    frame = as_frame(pd.DataFrame({"a": cells * 10, "b": ["1,58", "2,5", "3,25", "4,75"] * 10}))
+    column = fit_coding(frame).columns[0]
+    read = frame.columns[0].numbers(frame.columns[0].mark or column.mark)
+    np.testing.assert_array_equal(read[:4], wanted)
 
 
 def test_spans_and_numbers_are_not_taken_for_each_other(tmp_path, quiet):
@@ -431,6 +458,8 @@ def test_clocks_may_tell_fractions_of_a_second(quiet):
     times = [f"{h:02}:{m:02}:00.250000" for h in (3, 15) for m in range(30)]
     frame = pd.DataFrame({"at": times, "y": np.repeat([0.0, 9.0], 30) + np.arange(60) / 99})
     assert fastmmc.cluster(frame, 2, random_state=0).coding.columns[0].kind == "dates"
+    frame["at"] = [*times[1:], None]
+    assert "1 of 60 missing: no time" in fit_coding(as_frame(frame)).columns[0].said
 
 
 def test_a_frame_without_columns_is_refused():

@@ -28,6 +28,7 @@ def main(argv=None):
     It is 0, or 1 if standard output was closed, 2 after an error (one line on standard error says
     which), 130 if the run was interrupted before it had a result, or a stream before its end.
     """
+    _open_closed_streams()
     with warnings.catch_warnings(), long_cells():
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.showwarning = _show_warning
@@ -50,6 +51,13 @@ def main(argv=None):
             tell("error", str(stop) or "interrupted before there was a result")
             return 130
     return 0
+
+
+def _open_closed_streams():
+    """Open standard streams that were closed: nothing is read, and reports are lost."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None):

@@ -195,6 +195,8 @@ def add_command(commands):
 
 
 def _cluster(args):
+    if args.source == str(args.constraints) == common.STANDARD_INPUT:
+        raise ValueError("SOURCE and --constraints are both -, standard input; name a file for one")
     given = common.given_options(args, OPTIONS)
     method = _choose_method(args, given)
     params = _solver_params(args, method, given)

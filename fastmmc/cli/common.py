@@ -280,6 +280,8 @@ def write_lines(path, lines, encoding):
     text = "".join(lines)
     if path is None:
         with naming(STANDARD_OUTPUT):
+            if getattr(sys.stdout, "name", None) == os.devnull:  # it was closed
+                raise OSError("it is closed; give --out")
             sys.stdout.write(text)
         return
     with gathering(path) as file:

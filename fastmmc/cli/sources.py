@@ -242,7 +242,11 @@ def _read_parquet(path, asked):
 
 def classes_of(labels):
     """Return the classes that a column of a data frame tells, as numbers."""
-    y = common.import_pandas().factorize(labels, sort=True)[0]
+    pandas = common.import_pandas()
+    try:
+        y = pandas.factorize(labels, sort=True)[0]
+    except TypeError:  # lists and the like
+        y = pandas.factorize(labels.map(str, na_action="ignore"), sort=True)[0]
     if y.min() < 0:
         raise ValueError(f"row {np.argmin(y)} (from 0): the label is empty")
     return y

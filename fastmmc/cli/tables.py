@@ -42,6 +42,8 @@ LEAST_NUMBERED = 3
 ROWS_BELOW = 100
 
 LONGEST_CELL = 2**31 - 1  # characters, the most that csv takes on every system
+# What Excel writes above the header, and reads there.
+DELIMITER_LINE = re.compile(r"sep=([,;\t])[\r\n]*")
 QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -231,14 +233,17 @@ class Text(NamedTuple):
     def rows(self):
         """Yield number (from 1) of the first line, text and cells of every row.
 
-        Blank lines have no cells. A quoted cell may hold line breaks, but no line like a row: a
-        quote that nothing closes would take in the rows up to the next one.
+        Blank lines have no cells, nor has one in which Excel tells the delimiter. A quoted cell may
+        hold line breaks, but no line like a row: a quote that nothing closes would take in the rows
+        up to the next one.
         """
         reader = _reader(self.lines, self.delimiter)
         begin = width = 0
         while begin < len(self.lines):
             try:
                 cells = next(reader)
+                if width == 0 and DELIMITER_LINE.fullmatch(self.lines[begin]):
+                    cells = []
                 width = width or len(cells)
                 if reader.line_num > begin + 1 and _hold_rows(cells, self.delimiter, width):
                     raise csv.Error(f"one of its cells goes on to line {reader.line_num}")
@@ -291,6 +296,8 @@ def read_text(source, encoding=None):
             f"not a text file in {encoding.removesuffix('-sig').upper()}: {error}; name its "
             f"encoding, such as --encoding {likely}"
         ) from error
+    if text.startswith("\ufeff"):  # named without its mark, as by --encoding utf-8
+        text = text[1:]
     lines = list(io.StringIO(text, newline=""))
     first_line = next(filter(str.strip, lines), "")
     return Text(lines, delimiter_of(source, first_line), encoding)
@@ -321,6 +328,8 @@ def delimiter_of(path, first_line):
     """Return what separates cells: in the first line a tab, else a semicolon, else a comma."""
     if Path(path).suffix.lower() == ".tsv":
         return "\t"
+    if told := DELIMITER_LINE.fullmatch(first_line):
+        return told[1]
     plain = QUOTED.sub("", first_line)
     return next((mark for mark in "\t;" if mark in plain), ",")
 
@@ -555,14 +564,22 @@ def _names_numbers(first, below):
     others = [first[i].strip() for i in numbered]
     if not (names and others and below) or len(set(others)) < len(others):
         return False
+    over = {first[i].strip() for i in names if _hold_numbers(below, i)}
+    if len(over) > 1:
+        return True
     if not all(is_whole(cell) or is_date(cell) for cell in others):
         return False
-    if any(_hold_numbers(below, i) for i in names):
+    if over or any(_dates_numbers(first[i], below, i) for i in numbered):
         return True
     is_new = all(row[i] != first[i] for row in below for i in names)
     if not (is_new and _count_by_one(others)):
         return False
     return len(others) >= LEAST_NUMBERED or all(_is_beyond(first, below, i) for i in numbered)
+
+
+def _dates_numbers(cell, below, i):
+    """Tell whether a cell is a date above numbers, none of them a date."""
+    return is_date(cell) and _hold_numbers(below, i) and not any(is_date(r[i]) for r in below)
 
 
 def _is_data(first, below):

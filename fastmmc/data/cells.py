@@ -30,14 +30,28 @@ NUMBERS = {
 DAY = 86_400.0  # seconds
 EPOCH = datetime(1970, 1, 1)
 # How dates are written beside ISO 8601, which is tried first; of two that fit, the first is taken.
-DATES = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%d %b %Y")
+DATES = (
+    "%d.%m.%Y",
+    "%d.%m.%y",
+    "%Y/%m/%d",
+    "%m/%d/%Y",
+    "%d/%m/%Y",
+    "%d-%m-%Y",
+    "%m-%d-%Y",
+    "%d %b %Y",
+)
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 FORMATS = tuple(date + time for date in DATES for time in TIMES)
 CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f")
 # In these 05/03/2024 may be in May or in March.
 OTHER_ORDER = {
     one + form[5:]: other + form[5:]
-    for one, other in (("%m/%d", "%d/%m"), ("%d/%m", "%m/%d"))
+    for one, other in (
+        ("%m/%d", "%d/%m"),
+        ("%d/%m", "%m/%d"),
+        ("%m-%d", "%d-%m"),
+        ("%d-%m", "%m-%d"),
+    )
     for form in FORMATS
     if form.startswith(one)
 }

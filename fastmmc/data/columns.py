@@ -283,8 +283,10 @@ def fit_column(name, values, mark, **options):
         # Whole numbers of which some are missing are floats in a data frame.
         is_whole = values.cells.dtype.kind in "iu" or np.isnan(values.cells).any()
         column = _fit_numbers(name, values.cells, is_whole=is_whole, **options)
-        is_span = values.kind == "spans" and column.width
-        return SpanColumn(**vars(column)) if is_span else column
+        if values.kind == "numbers" or not column.width:
+            return column
+        said = column.said.replace("numbers", "spans of time, in days", 1)
+        return SpanColumn(**vars(column) | {"said": said})
     if values.kind == "dates":
         return _fit_dates(name, values.cells, None)
     known = values.known
@@ -396,7 +398,7 @@ def _fit_dates(name, days, form, unknown=(), texts=()):
         if np.isfinite(differences).all() and differences.any():
             i = differences.nonzero()[0][0]
             words += f", {texts[at[i]]!r} as {cells.EPOCH + timedelta(known[i]):%Y-%m-%d}"
-    words += _about_missing(gaps, unknown, "the median")
+    words += _about_missing(gaps, unknown, "no time" if is_clock else "the median")
     # A sine and a cosine have the variance 1 together, as a column of numbers has.
     scale = 0.0 if is_clock else float(known.std() * len(parts) ** 0.5)
     fill, shift, weight = float(np.median(known)), float(known.mean()), len(parts) ** -0.5

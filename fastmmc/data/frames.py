@@ -135,6 +135,8 @@ def _is_lazy(X):
 def read_series(series) -> Values:
     """Return the values of a column of a data frame."""
     dtype = getattr(series, "dtype", getattr(series, "type", None))
+    if hasattr(dtype, "index_type"):  # of pyarrow, whose to_numpy makes a category of a null
+        series = series.cast(dtype.value_type)
     series = _in_local_time(series, dtype)
     array = np.asarray(series.to_numpy())
     if any(word in str(dtype) for word in CATEGORIES):
@@ -195,7 +197,20 @@ def _read_objects(values: Sequence) -> Values:
         return Values("spans", _fill_in(is_known, [value / DAY for value in known]))
     if known and all(isinstance(value, date) for value in known):
         return Values("dates", _fill_in(is_known, map(_days_of, known)))
-    return Values("texts", _spread(is_known, map(str, known)))
+    texts = [value for value in known if isinstance(value, str)]
+    mark = written.decimal_mark(texts, written.plain_numbers(texts)) or "."
+    return Values("texts", _spread(is_known, [_as_text(value, mark) for value in known]))
+
+
+def _as_text(value, mark):
+    """Return a value as text; a number with this decimal mark, and no three decimals alone.
+
+    2.131 as a text may be a thousand times as much, and it is known what the number is.
+    """
+    text = str(value)
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | Decimal):
+        return text
+    return f"{text.replace('.', mark)}{'0' if text[-4:-3] == '.' else ''}"
 
 
 def _is_null(value):

@@ -883,6 +883,23 @@ def test_version(capsys):
         assert capsys.readouterr().out == f"fastmmc {fastmmc.__version__}\n"
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell of POSIX")
+def test_closed_standard_streams_are_no_tracebacks(tmp_path):
+    command = f"{sys.executable} -m fastmmc cluster moons -k 2"
+    lost = "fastmmc: error: standard output: cannot be written: it is closed; give --out"
+    for closed, code, told in [
+        (f"{command} >&-", 2, lost),
+        (f"{command} --out {tmp_path / 'labels.csv'} >&-", 0, ""),
+        (f"{command} 2>&-", 0, ""),
+        (f"{command.replace('moons', '-')} <&-", 2, "standard input: the file is empty"),
+    ]:
+        done = subprocess.run(closed, shell=True, capture_output=True, text=True)
+        assert done.returncode == code and told in done.stderr and "Traceback" not in done.stderr
+        assert len(done.stdout.splitlines()) == (201 if closed.endswith("2>&-") else 0)
+    assert len((tmp_path / "labels.csv").read_text().splitlines()) == 201
+
+
 FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device")
 NO_SPACE = "fastmmc: error: standard output: No space left on device\n"
 
@@ -1106,6 +1123,7 @@ def test_the_commands_of_the_documents_run(capsys, tmp_path, monkeypatch, blobs)
     frame = pd.DataFrame(X, columns=["height", "weight", "c", "d"])
     frame.to_csv("data.csv")
     frame.to_csv("rows.csv", index=False)
+    frame.to_parquet("big.parquet", index=False)
     Path("pairs.csv").write_text("0,1,must\n0,70,cannot\n")
     Image.fromarray(np.arange(48, dtype=np.uint8).reshape(4, 4, 3)).save("photo.jpg")
     for command in COMMANDS:

@@ -18,6 +18,7 @@ from fastmmc.cli import common
 from fastmmc.cli.sources import read_points
 from fastmmc.cli.tables import Columns, parse_columns, read_table
 from fastmmc.data import cells
+from fastmmc.data.coding import fit_coding
 from fastmmc.data.columns import LEAST_COUNTED, MISSING_DISTANCE
 from tests.cli.runner import error_of, labels_of, report_of, run
 
@@ -607,6 +608,9 @@ def test_blank_lines_between_rows_are_told(capsys, tmp_path):
         ("nr,2020,1999\n7,3,4\n9,5,9\n", ["nr", "2020", "1999"]),
         ("day,10,50\n2020-01-01,3,4\n2020-01-02,5,9\n", ["day", "10", "50"]),
         ("a,1,2,3\nx,1,5,2\ny,2,1,3\n", ["a", "1", "2", "3"]),
+        # Two names above numbers, and dates above numbers that are none.
+        ("v,n,mean,25%\nx,30,1.5,2\ny,20,2.5,3\n", ["v", "n", "mean", "25%"]),
+        ("shop,2024-01-01,2024-02-01\nA,3,5\nB,4,9\n", ["shop", "2024-01-01", "2024-02-01"]),
         # Rows of data: numbers that do not count, are equal, not whole, or among those below.
         ("a,3,7\nb,5,9\nc,1,8\n", None),
         ("a,5,5\n1,5,9\n2,1,8\n", None),
@@ -655,6 +659,38 @@ def test_a_first_row_that_comes_again_is_data(capsys, tmp_path, text, has_header
     # A column that is named tells that there is a header.
     assert run("cluster", path, "-k", 2, "--columns", text.split(",")[0].strip()) == 0
     assert len(capsys.readouterr().out.splitlines()) == n
+
+
+@pytest.mark.parametrize("mark", [";", ",", "\t"])
+def test_the_line_in_which_excel_tells_the_delimiter_is_no_row(capsys, tmp_path, mark):
+    path = tmp_path / "t.csv"
+    path.write_text(f"sep={mark}\na{mark}b\n1{mark}2\n2{mark}3\n9{mark}8\n")
+    frame, _, layout = read_table(path, Columns())
+    assert [values.texts for values in frame.columns] == [["1", "2", "9"], ["2", "3", "8"]]
+    assert layout.names == ["a", "b"]
+    assert run("cluster", path, "-k", 2, "--append") == 0
+    first = f"sep={mark}", f"a{mark}b{mark}cluster"
+    assert (*capsys.readouterr().out.splitlines()[:2],) == first
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be"])
+def test_the_mark_of_an_encoding_that_is_named_is_no_text(tmp_path, encoding):
+    path = tmp_path / "t.csv"
+    path.write_bytes("\ufeff1,2\n2,3\n9,8\n".encode(encoding))
+    frame = read_table(path, Columns(), encoding)[0]
+    assert [values.texts for values in frame.columns] == [["1", "2", "9"], ["2", "3", "8"]]
+
+
+def test_dates_with_dashes_have_an_order_that_clear_ones_tell(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    for last, form in (("01-25", "%m-%d-%Y"), ("25-01", "%d-%m-%Y")):
+        days = ["02-01-2024", "03-01-2024", f"{last}-2024"]
+        path.write_text("d,a\n" + "".join(f"{day},{i}.5\n" for i, day in enumerate(days)))
+        column = fit_coding(read_table(path, Columns())[0]).columns[0]
+        assert column.form == form and "missing" not in column.said
+    path.write_text("d,a\n02-01-2024,1.5\n03-01-2024,2.5\n04-01-2024,9\n")
+    assert run("cluster", path, "-k", 2) == 0
+    assert "'02-01-2024' as 2024-01-02" in capsys.readouterr().err
 
 
 def test_cells_are_read_once(monkeypatch, tmp_path):

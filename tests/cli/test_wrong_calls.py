@@ -223,6 +223,8 @@ fastmmc cluster n.csv -k 2 --method sammc --constraints links.csv
     sammc has no --constraints; give one of c-rpcl, cluster, cvqe, lcvqe, o-lcvqe, umc-rls
 fastmmc cluster n.csv --method c-rpcl --constraints links.csv
     c-rpcl needs the number of clusters; give --k N
+fastmmc cluster - -k 2 --constraints -
+    SOURCE and --constraints are both -, standard input
 fastmmc cluster n.csv -k 2 --method c-rpcl --constraints none.csv
     none.csv: No such file
 fastmmc cluster n.csv -k 2 --method c-rpcl --constraints far.csv
