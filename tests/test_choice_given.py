@@ -267,6 +267,24 @@ def test_equal_points_may_have_different_labels():
     assert np.ptp(fastmmc.cluster(X, 3, balance=0).sizes) == 1
 
 
+@pytest.mark.parametrize("told", ["labels", "links"])
+def test_equal_points_of_which_some_are_told_have_the_true_cost(told):
+    """Rows that are merged and parted again keep their places in the hat matrix."""
+    X, y = fastmmc.datasets.load("iris")
+    X = X.round()
+    given = some_links(y, 0.5) if told == "links" else {"known_labels": some_known(y, 0.2)}
+    res = fastmmc.cluster(X, 3, standardize=False, random_state=0, **given)
+    R = fastmmc.factor(X, sigma=res.params["sigma"], lam=res.params["lam"], rank=None).R
+    E = (res.labels[:, None] == np.arange(3)).astype(float)
+    if res.winner.rule == "near":
+        P = 2.0 * E - 1.0
+        objective = 3 * 150 - np.sum(P * (R @ P))
+    else:
+        objective = np.sum(1.0 - np.sum(E * (R @ E), axis=0) / E.sum(axis=0))
+    assert res.objective == pytest.approx(objective, rel=1e-6)
+    assert np.mean(res.predict(X) == res.labels) > 0.9
+
+
 def test_sparse_points():
     X, y = blobs(MANY)
     known = some_known(y)

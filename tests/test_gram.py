@@ -158,14 +158,15 @@ def test_a_callable_kernel_may_be_rounded(points):
 def test_values_beyond_single_precision_are_named(points):
     huge = Kernel("callable", function=lambda X, Z: 1e60 * (X @ Z.T).astype(np.float64))
     with pytest.raises(ValueError, match="kernel: .* beyond float32"):
-        huge.block(*(p.astype(np.float32) for p in points))
+        KernelColumns(huge, points[1], dtype=np.float32)(points[0])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_radial_kernels_have_no_values_that_are_slow(dtype):
     X = np.linspace(0.0, 30.0, 400, dtype=dtype)[:, None]
     for kernel in (Kernel("rbf", sigma=1.0), Kernel("laplacian", sigma=0.1)):
-        K = kernel.block(X, X[:1])
+        K = KernelColumns(kernel, X[:1], dtype=dtype)(X)
+        assert K.dtype == dtype
         far = abs(X) if kernel.name == "laplacian" else X.astype(np.float64) ** 2
         expected = np.exp(-far / kernel.sigma)
         least = np.finfo(dtype).eps ** 2.0

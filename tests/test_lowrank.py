@@ -119,6 +119,26 @@ def test_other_kernels(kernel, landmarks):
     np.testing.assert_allclose(F.transform(X), F.Z, atol=1e-6)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", lambda A, B: (1.0 + A @ B.T) ** 2])
+def test_points_in_single_precision_are_mapped_in_double(rng, kernel):
+    """Maps to features have numbers of 1e5, which must not meet rounded kernel values."""
+    X = rng.normal(size=(300, 2)).astype(np.float32)
+    options = {"kernel": kernel, "rank": 60, "lam": 1e-4, "random_state": 0, "dtype": "float64"}
+    single, double = (fastmmc.factor(points, **options) for points in (X, X.astype(np.float64)))
+    np.testing.assert_allclose(single.Z @ single.Z.T, double.Z @ double.Z.T, atol=1e-10)
+
+
+def test_labels_of_points_in_single_precision_are_predicted(rng):
+    X = (3.0 * rng.normal(size=(500, 2))).astype(np.float32)
+    X[:250] += 4.0
+    single, double = (
+        fastmmc.iter_ls_svm(points, rank=60, n_init=2, random_state=0)
+        for points in (X, X.astype(np.float64))
+    )
+    assert single.objective == pytest.approx(double.objective, rel=1e-9)
+    np.testing.assert_array_equal(single.predict(X), single.labels)
+
+
 def test_float32_is_kept_and_close():
     X = points()
     double = fastmmc.factor(X, lam=LAM, sigma=1.5, rank=20, random_state=0)

@@ -156,6 +156,8 @@ def _threshold(ordered, m, bias):
     n = ordered.size
     above = ordered[m] + bias if m < n else np.inf
     below = ordered[m - 1] + bias if m > 0 else -np.inf
-    if below < 0.0 < above or not (0 < m < n):
+    # A bias that is right but for rounding need not be for the model, which rounds otherwise.
+    rounding = 1e-9 * (above - below)
+    if below < -rounding < rounding < above or not (0 < m < n):
         return float(bias)
     return float(-0.5 * (ordered[m - 1] + ordered[m]))

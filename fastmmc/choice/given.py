@@ -124,7 +124,7 @@ class Given:
         labels = majority(labels, merging.members, self.weights, rule.lower.size)
         labels = np.where(known >= 0, known, labels)
         state = merging.groups(factor, known < 0).state(labels, rule)
-        return merging.parted(state)[merging.members]
+        return merging.kept(state)[merging.members]
 
 
 def size_rules(call, n, k, known=None):

@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -134,7 +134,7 @@ def _is_lazy(X):
 
 def read_series(series) -> Values:
     """Return the values of a column of a data frame."""
-    dtype = getattr(series, "dtype", getattr(series, "type", None))
+    dtype: Any = getattr(series, "dtype", getattr(series, "type", None))
     if hasattr(dtype, "index_type"):  # of pyarrow, whose to_numpy makes a category of a null
         series = series.cast(dtype.value_type)
     series = _in_local_time(series, dtype)

@@ -98,7 +98,7 @@ class Kernel(OneLine):
         return {"kernel": kernel} | {name: getattr(self, name) for name in names}
 
     def block(self, X, Z):
-        """Return k(x, z) for the rows of X and Z, a fresh array of X's dtype.
+        """Return k(x, z) for the rows of X and Z, a fresh float64 array.
 
         Precomputed values are X itself, and Z is not used.
         """
@@ -133,7 +133,7 @@ class Kernel(OneLine):
             np.power(values, self.degree, out=values)
         return values
 
-    def _call(self, X, Z):
+    def _call(self, X, Z, dtype=np.float64):
         values = np.asarray(self.function(X, Z, **(self.kernel_params or {})))
         if values.shape != (X.shape[0], Z.shape[0]):
             raise ValueError(
@@ -146,10 +146,11 @@ class Kernel(OneLine):
                 f"kernel: the function given must return real numbers; got dtype {values.dtype}"
             )
         with np.errstate(over="ignore"):
-            values = values.astype(X.dtype, copy=True)
+            values = values.astype(dtype, copy=True)
         if not np.isfinite(values).all():
             raise ValueError(
-                f"kernel: the function given returned NaN or infinity, or values beyond {X.dtype}"
+                "kernel: the function given returned NaN or infinity, or values beyond "
+                f"{np.dtype(dtype)}"
             )
         return values
 
@@ -182,28 +183,29 @@ class KernelColumns:
     """Kernel values k(x, z) to fixed points z, which are prepared once for many blocks of x.
 
     ``columns`` are the training points that z are, for precomputed values, which need no z; None:
-    all of them.
+    all of them. Values are of ``dtype``, whatever that of the points: maps to features may have
+    numbers of 1e5, which make much of the rounding of single precision.
     """
 
-    def __init__(self, kernel, Z, columns=None):
-        self._kernel, self._Z, self._columns = kernel, Z, columns
+    def __init__(self, kernel, Z, columns=None, dtype=np.float64):
+        self._kernel, self._Z, self._columns, self._dtype = kernel, Z, columns, dtype
         self._centred = Centred(Z) if kernel.name == "rbf" else None
 
     def __call__(self, X, stop=None):
-        """Return the values of the rows of X, a fresh array of its dtype, to z up to ``stop``."""
+        """Return the values of the rows of X, a fresh array, to z up to ``stop``."""
         kernel, Z = self._kernel, self._Z if stop is None else self._Z[:stop]
         if kernel.name == "precomputed":
             return X[:, slice(stop) if self._columns is None else self._columns]
         X = self._prepare(X)
         if kernel.name == "callable":
-            return kernel._call(X, Z)
+            return kernel._call(X, Z, self._dtype)
         # check_values finds what overflows.
         with np.errstate(over="ignore", invalid="ignore"):
             if kernel.name in RADIAL:
-                values = falling_values(self._logarithms(X, stop), X.dtype)
+                values = falling_values(self._logarithms(X, stop), self._dtype)
             else:
-                values = kernel.of_products(_products(X, Z))
-            return kernel.check_values(values).astype(X.dtype, copy=False)
+                values = kernel.of_products(_products(X.astype(self._dtype, copy=False), Z))
+            return kernel.check_values(values).astype(self._dtype, copy=False)
 
     def logarithms(self, X):
         """Return log k(x, z) of a radial kernel, float64, which does not underflow."""
@@ -561,7 +563,7 @@ def fill_lower_gram(kernel, X, out, on_progress=lambda share: None):
     That is all a Cholesky factorisation reads; above the diagonal ``out`` stays undefined.
     ``on_progress`` is told the share done, 0..1, after each block; what it raises ends the work.
     """
-    n, values_of = X.shape[0], KernelColumns(kernel, X)
+    n, values_of = X.shape[0], KernelColumns(kernel, X, dtype=out.dtype)
 
     def fill(rows):
         out[rows, : rows.stop] = values_of(X[rows], rows.stop)

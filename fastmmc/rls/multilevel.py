@@ -143,7 +143,7 @@ class MultilevelSearch(SlicedSearch):
     def _parted(self, labels):
         """Return the state of labels that keep links and sizes as far as can be."""
         state = self._make_state(labels)
-        labels = self._merging.parted(state)
+        labels = self._merging.kept(state)
         return state if (labels == state.labels).all() else self._make_state(labels)
 
     def _note(self):

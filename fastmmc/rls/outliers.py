@@ -71,7 +71,7 @@ def score_outliers(points, kernel, lam, weights=None):
     own, others = np.empty(n), np.empty(n)
 
     def judge(rows):
-        values = values_of(points[rows]).astype(np.float64) * roots[rows, None] * roots[chosen]
+        values = values_of(points[rows]) * roots[rows, None] * roots[chosen]
         shares = values @ inverse
         # Joined by a point of which it predicts all but this variance, the sample has that point's
         # prediction take the share h from the point's own value, and its own shares shrink.

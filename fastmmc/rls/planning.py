@@ -401,7 +401,7 @@ def check_groups(links, known, n, k, rule, weights):
     sizes = np.bincount(members)
     rows = np.flatnonzero(members == sizes.argmax())
     named = f"{', '.join(map(str, rows[:3]))}{' ...' * (rows.size > 3)}"
-    if sizes.size < k:
+    if sizes.size < np.count_nonzero(rule.lower):
         joined = ["must_link"] * (len(links.must) > 0) + ["known_labels"] * (known is not None)
         verb = "leaves" if joined == ["must_link"] else "leave"
         raise ValueError(
@@ -411,7 +411,7 @@ def check_groups(links, known, n, k, rule, weights):
     if rows.size > largest:
         raise ValueError(
             f"must_link joins {rows.size} points (rows {named}), and no cluster may have more than "
-            f"{largest}; raise balance or max_size"
+            f"{largest}; raise balance, or max_size if it is given"
         )
 
 

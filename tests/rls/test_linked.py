@@ -392,6 +392,56 @@ def test_a_run_that_is_stopped_keeps_links():
     assert broken(res.labels, **links) == 0
 
 
+@pytest.mark.filterwarnings("ignore:no point tells")
+@pytest.mark.parametrize("method", [fastmmc.umc_rls, fastmmc.cluster])
+@pytest.mark.parametrize(
+    ("n", "k", "told"),
+    [
+        (8, 3, {"sample_weight": [2.0, 1, 1, 2, 3, 2, 3, 3], "min_size": 2, "max_size": 6}),
+        (10, 2, {"target_sizes": [6, 4], "must_link": [(0, 1), (0, 2), (3, 4), (5, 6)]}),
+        (6, 4, {"target_sizes": [0, 1, 3, 2], "min_size": 0, "cannot_link": [(2, 0), (2, 5)]}),
+    ],
+)
+def test_labels_are_found_where_moves_one_by_one_find_none(method, n, k, told):
+    """Sizes that only some ways to put groups together have."""
+    free = {"sizes": "free"} if method is fastmmc.umc_rls else {}
+    for seed in range(8):
+        X = np.random.default_rng(seed).normal(size=(n, 2))
+        res = method(X, k, random_state=0, **free, **told)
+        assert broken(res.labels, told.get("must_link", ()), told.get("cannot_link", ())) == 0
+        sizes = np.bincount(res.labels, told.get("sample_weight"), k)
+        if "target_sizes" in told:
+            np.testing.assert_array_equal(sizes, told["target_sizes"])
+        else:
+            assert told["min_size"] <= sizes.min() and sizes.max() <= told["max_size"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_nearest_feasible_labels_are_those_of_a_look_at_all(seed):
+    rng = np.random.default_rng(seed)
+    g, k = 6, 3
+    masses, pairs = rng.integers(1, 4, g), np.array([[0, 1], [1, 2], [3, 5]])
+    merging = Merging.of_groups(np.arange(g), masses, 1.0, pairs)
+    lower, upper = np.full(k, masses.sum() // k - 1), np.full(k, masses.sum() // k + 2)
+    labels, movable = rng.integers(k, size=g), np.arange(g) != 4
+    groups = merging.groups(fastmmc.factor(rng.normal(size=(g, 2)), rank=None), movable)
+    state = groups.state(labels, SizeRule(None, lower, upper, True))
+    least = np.inf
+    for one in map(np.array, product(range(k), repeat=g)):
+        counts = np.bincount(one, masses, k)
+        is_kept = one[4] == labels[4] and not merging.together(one).any()
+        if is_kept and (counts >= lower).all() and (counts <= upper).all():
+            least = min(least, masses[one != labels].sum())
+    found = merging._nearest_feasible(labels, state)
+    assert (np.inf if found is None else masses[found != labels].sum()) == least
+
+
+def test_clusters_may_be_empty_where_links_leave_few_groups():
+    X = np.arange(3.0)[:, None]
+    res = fastmmc.umc_rls(X, 3, must_link=[(0, 1)], min_size=0, balance=2.0, random_state=0)
+    assert res.labels[0] == res.labels[1]
+
+
 @pytest.mark.jit
 def test_links_that_no_labels_were_found_for_are_told():
     """A graph that needs four colours and has no clique of four: a wheel of five spokes."""

@@ -356,6 +356,13 @@ def test_wrong_weights_are_refused_with_their_rows(weights, told, message):
         fastmmc.umc_rls(X, K, sample_weight=weights, random_state=0, **told)
 
 
+def test_a_rank_may_be_that_of_all_points_if_some_have_no_weight():
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    weights = np.r_[0.0, np.ones(19)]
+    res = fastmmc.umc_rls(X, K, rank=20, sample_weight=weights, random_state=0)
+    assert res.params["rank"] == 19
+
+
 def test_factors_have_no_weights():
     X = np.random.default_rng(0).standard_normal((30, 2))
     with pytest.raises(ValueError, match="X is a factor"):

@@ -89,6 +89,8 @@ class Coarsening:
         pairs = np.column_stack((self.members, keys))
         first, members = np.unique(pairs, axis=0, return_index=True, return_inverse=True)[1:]
         members = members.ravel()
+        if first.size == members.size:  # cells that are points have the points' order
+            first = members = np.arange(members.size)
         points = self.points[self.members[first]] if self.is_exact else points_of(X, first)
         if not (self.is_exact or issparse(X)):
             points = _means(X, members, weights)
