@@ -316,6 +316,10 @@ def _check_append(args):
         raise ValueError("--append with --json writes the table to --out only; give it")
     if args.out is not None:
         common.check_ending(args.out, common.TEXTS, "the name of --out beside --append")
+        if args.out.suffix.lower() in {*tables.TABLES} - {source.suffix.lower()}:
+            raise ValueError(
+                f"{args.out}: --append writes rows as they are in {source}; name a {source.suffix}"
+            )
 
 
 def _choose_method(args, given):

@@ -390,7 +390,9 @@ def naming_options(options, accepted):
             message = message.replace(advice, instead)
         for option in options:
             name = solver_name(option, accepted)
-            message = re.sub(rf"(?<![\w-]){name}(?= must | would |: )", option.flag, message)
+            message = re.sub(
+                rf"(?<![\w-]){name}(?= must | would | is | are |: )", option.flag, message
+            )
             value = r"(?!None)(['\"]?)([\w.+-]*\w)\1"
             message = re.sub(rf"(?<![\w-]){name}={value}", rf"{option.flag} \2", message)
         raise ValueError(message) from error

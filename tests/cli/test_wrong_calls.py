@@ -223,6 +223,10 @@ fastmmc cluster n.csv -k 2 --method sammc --constraints links.csv
     sammc has no --constraints; give one of c-rpcl, cluster, cvqe, lcvqe, o-lcvqe, umc-rls
 fastmmc cluster n.csv --method c-rpcl --constraints links.csv
     c-rpcl needs the number of clusters; give --k N
+fastmmc cluster n.csv -k 2 --append --out n.tsv
+    n.tsv: --append writes rows as they are in n.csv; name a .csv
+fastmmc cluster n.csv -k auto --target-sizes 10,10
+    --target-sizes are those of a given number of clusters, and --k is 'auto'
 fastmmc cluster - -k 2 --constraints -
     SOURCE and --constraints are both -, standard input
 fastmmc cluster n.csv -k 2 --method c-rpcl --constraints none.csv
