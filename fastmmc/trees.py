@@ -36,7 +36,7 @@ class TreeNode:
     Attributes
     ----------
     size : int
-        Points.
+        Points, but for those of weight 0.
     depth : int
         Splits above it.
     label : int or None

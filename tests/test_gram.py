@@ -175,6 +175,14 @@ def test_radial_kernels_have_no_values_that_are_slow(dtype):
         assert (expected < least).any()
 
 
+@pytest.mark.parametrize("n", [1000, 6000])
+def test_distances_that_overflow_are_told(n):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    X[n // 2] = 1e200
+    with pytest.raises(ValueError, match="distances of the points are too large.*scale the points"):
+        fastmmc.cluster(X, 3, random_state=0)
+
+
 def test_small_examples():
     linear = Kernel("linear", coef0=0.0)
     assert Kernel("linear", coef0=1.0).block(np.eye(2), np.eye(2)).tolist() == [[2, 1], [1, 2]]

@@ -5,6 +5,7 @@ random, the others with chances as the squared distances from these. Each block 
 exponential numbers over the chances, of which the least ones of all blocks win.
 """
 
+from dataclasses import replace
 from math import isqrt
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -75,12 +76,15 @@ def label_blocks(call, blocks, sample, winner, width, rules, control):
     E = roots * (winner.labels[:, None] == np.arange(k))
     coef = roots * width.factor.coefficients(E)
     factor = make_block_factor(blocks, width.factor.lam, kernel, basis, None, coef)
-    is_ruled = bool(told(call, SizeParameters)) or kind == "equal"
-    goal = Goal(kind, n, k, rule.lower, rule.upper, is_ruled)
+    is_asked = bool(told(call, SizeParameters))
+    goal = Goal(kind, n, k, rule.lower, rule.upper, is_asked or kind == "equal")
     descent = Descent(factor, sample, found, goal, control)
     descent.predict(coef)
     descent.end()
-    return descent.result(call), basis[evenly(len(basis), max(1, isqrt(PRODUCTS // n)))]
+    result = descent.result(call)
+    if not is_asked:
+        result = replace(result, size_bounds=None)
+    return result, basis[evenly(len(basis), max(1, isqrt(PRODUCTS // n)))]
 
 
 def _draw_far(rows, nearest, count, seed):

@@ -246,6 +246,8 @@ def _cluster_in_blocks(call, control):
     with show_progress(control, "step") as control:
         run = Run(control, _number_steps(least, most) + N_STEPS)
         sample = validation.check_points(sample_run.draw(control)[0], Kernel("points"))
+        if k is not None:
+            warn_of_equal_points(sample, k)
         cells, seeds = coarsen_blocks(blocks, sample, count, rng)
         judging = Widths(dithered(cells, seeds, restart_stream(sample_run.seed, 1)), run.look)
         number = _choose_number(k, judging, least, most, sample, None, sample_run.seed, run)

@@ -37,6 +37,8 @@ def search_in_blocks(call, control, solve_sample):
             found,
             labels=blocks.join(blocks.map(_label, model)),
             objective=objective,
+            objectives=np.array([objective]),
+            best_init=0,
             status=rate_figures(found.status, objective=objective),
             sizes=np.array([n - n_plus, n_plus]),
             params=found.params | {"n_sampled": len(sample)},

@@ -85,11 +85,17 @@ def map_rows(function, X, width=None, dtype=np.int64):
         pieces = [function(np.asarray(X[slice(*at)])) for at in pairwise(split_rows(*X.shape))]
         return np.concatenate(pieces)
     X = X.rechunk({1: -1})
-    call = partial(alone, function)
+    nothing = np.empty((0,) if width is None else (0, width), dtype)
+    call = partial(_of_rows, function, nothing)
     if width is None:
         return X.map_blocks(call, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
     chunks = (X.chunks[0], (width,))
     return X.map_blocks(call, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
+
+
+def _of_rows(function, nothing, rows):
+    """Call a function of rows in a worker; blocks of a selection may have none."""
+    return alone(function, rows) if len(rows) else nothing
 
 
 def alone(function, *args):

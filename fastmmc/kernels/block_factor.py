@@ -154,7 +154,8 @@ class SampleRun:
     def of_all(self, solve):
         """Return what the method makes of all points, in memory."""
         result = solve(self._blocks.everything(), **self._given)
-        return replace(result, labels=self._blocks.deal(result.labels))
+        names = [name for name in ("labels", "cells") if hasattr(result, name)]
+        return replace(result, **{name: self._blocks.deal(getattr(result, name)) for name in names})
 
     def draw(self, control):
         """Return the sample, and the parameters of its run, which has half of the time left."""

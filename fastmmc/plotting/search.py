@@ -39,7 +39,7 @@ VOTE_AREAS = (5, 50)
 RING = {"s": 200, "facecolors": "none", "edgecolors": "black"}
 
 # What a history is drawn against: the first of these that the trace counts.
-UNITS = ("generations", "splits", "iterations", "moves", "objects", "rounds")
+UNITS = ("generations", "splits", "iterations", "moves", "objects", "passes", "rounds")
 
 
 @dataclass(eq=False, repr=False)

@@ -158,7 +158,22 @@ class Goal:
         """
         if self.is_ruled:
             return self
-        return replace(self, held=proportional_sizes(found.sizes, self.n))
+        held = proportional_sizes(found.sizes, self.n)
+        if found.size_bounds is None:  # equal points were merged
+            return replace(self, held=held)
+        in_sample = found.size_bounds.T * (self.n / found.sizes.sum())
+        least, most = np.floor(in_sample).astype(np.int64)
+        return replace(
+            self,
+            held=held,
+            lower=np.maximum(self.lower, np.minimum(least, held) - self.near),
+            upper=np.minimum(self.upper, np.maximum(most, held) + self.near),
+        )
+
+    @property
+    def near(self):
+        """By how many points the sizes of passes may be off."""
+        return max(1, int(SIZE_TOLERANCE * self.n / self.k))
 
     def value(self, W, sizes):
         """Return the objective."""
@@ -231,13 +246,12 @@ class Descent:
         self._Z = kernel_product(factor.kernel, sample, factor.basis, factor.projection)
         # The last prices, and by how much the sizes in the sample were shifted for them.
         self._prices = self._lean = np.zeros(goal.k)
-        self._near = max(1, int(SIZE_TOLERANCE * goal.n / goal.k))
         self._least = self._most = goal.held
         if goal.held is None:
             # Sizes that are off by as much are still within the bounds, if these leave room.
             middle = (goal.lower + goal.upper) // 2
-            self._least = np.minimum(goal.lower + self._near, middle)
-            self._most = np.maximum(goal.upper - self._near, self._least)
+            self._least = np.minimum(goal.lower + goal.near, middle)
+            self._most = np.maximum(goal.upper - goal.near, self._least)
         self.history = History()
         self.status = Status.CONVERGED
         self.n_passes = 0
@@ -344,7 +358,7 @@ class Descent:
             stale = 0 if off < 0.8 * nearest else stale + 1
             if off < nearest:
                 nearest, best = off, (rule, sums)
-            if off <= self._near or stale == 3:
+            if off <= goal.near or stale == 3:
                 break
             share = np.maximum(share + missing * (m / n), 0.01 * share)
         self._lean = np.maximum(share - wanted * (m / n), -0.9 * wanted * (m / n))
@@ -387,6 +401,7 @@ class Descent:
             n_iter=self.n_passes,
             n_moves=found.n_moves,
             sizes=sizes,
+            size_bounds=np.column_stack((goal.lower, goal.upper)),
             history=history,
             trace={"passes": self.history.counts()},
             objectives=np.array([self.objective]),

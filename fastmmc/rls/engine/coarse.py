@@ -172,6 +172,8 @@ def draw_cells(n, count, rng, nearest, weights=None):
     members[seeds] = np.arange(seeds.size)
     distances[seeds] = 0.0
     chances = distances if weights is None else distances * weights
+    if not np.isfinite(chances.sum()):
+        raise ValueError("the distances of the points are too large; scale the points")
     n_far = min(count - seeds.size, np.count_nonzero(chances))
     if n_far:  # distances of points that differ may be rounded to 0
         far = np.sort(rng.choice(n, n_far, replace=False, p=chances / chances.sum()))
