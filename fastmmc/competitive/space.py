@@ -154,7 +154,8 @@ def _from_gaussian(rows, k, rng):
     mean = np.asarray(sample.mean(axis=0, dtype=np.float64)).ravel()
     weights = rng.standard_normal((k, size)) / np.sqrt(max(size - 1, 1))
     around = safe_sparse_dot(weights, sample, dense_output=True)
-    return mean + around - weights.sum(axis=1)[:, None] * mean
+    # The product of sparse points comes in columns, which loops over prototypes are slow on.
+    return np.ascontiguousarray(mean + around - weights.sum(axis=1)[:, None] * mean)
 
 
 def assign_rows(rows, centers):
