@@ -153,20 +153,27 @@ def feature_influence(call: _InfluenceCall, control: RunControl) -> FeatureInflu
     left = np.zeros((k, len(features)))
     for i, feature in enumerate(features):
         for repeat in range(call.n_repeats):
-            shuffled = _shuffle(X, feature, rng.permutation(X.shape[0]))
-            changed = result._nearest(shuffled) != before
-            shares[repeat, i] = changed.mean()
+            rows, shuffled = _shuffle(X, feature, rng.permutation(X.shape[0]))
+            changed = rows
+            if rows.size:
+                changed = rows[result._nearest(shuffled) != before[rows]]
+            shares[repeat, i] = changed.size / X.shape[0]
             left[:, i] += np.bincount(before[changed], minlength=k) / counts
     return FeatureInfluence(shares.mean(axis=0), shares.std(axis=0), left / call.n_repeats)
 
 
 def _shuffle(X, feature, order):
-    """Return points with the values of a feature, or of a table's column, in another order."""
+    """Shuffle the values of a feature, or of a table's column; return the rows that change."""
     if not issparse(X):
-        X = X.copy()
-        X[:, feature] = X[order, feature]
-        return X
+        values = X[:, feature]
+        differs = values[order] != values
+        rows = np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=1))
+        shuffled = X[rows]
+        shuffled[:, feature] = values[order[rows]]
+        return rows, shuffled
     column = X[:, [feature]]
-    change = coo_array(column[order] - column)
+    change = csr_array(column[order] - column)
+    rows = np.flatnonzero(np.diff(change.indptr))
+    change = coo_array(change[rows])
     place = (change.coords[0], np.full(change.nnz, feature))
-    return csr_array(X + csr_array((change.data, place), shape=X.shape))
+    return rows, csr_array(X[rows] + csr_array((change.data, place), shape=(rows.size, X.shape[1])))
