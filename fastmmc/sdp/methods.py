@@ -238,7 +238,7 @@ def _check_scale(level, unit, names):
 
 def _gram_matrix(kernel, points):
     """Return the Gram matrix without its negative eigenvalues, if these are only rounding."""
-    K = kernel.block(points, points).astype(np.float64)
+    K = kernel.block(points, points).astype(np.float64, copy=False)
     values, vectors = np.linalg.eigh(0.5 * (K + K.T))
     if values[0] < -DEFINITE_TOLERANCE * max(values[-1], 0.0):
         raise ValueError(
