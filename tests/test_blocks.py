@@ -165,6 +165,8 @@ def test_size_bounds_hold(mapped, params):
     assert result.sizes.min() >= params.get("min_size", 1)
     assert result.sizes.max() <= params.get("max_size", N)
     np.testing.assert_array_equal(np.bincount(result.labels, minlength=9), result.sizes)
+    # One look at all points brings the last ones within bounds.
+    assert len(result.history) <= 2 + result.history.argmin()
 
 
 @pytest.mark.parametrize("told", [{}, {"min_size": 60}])

@@ -31,6 +31,7 @@ from fastmmc.data.sizes import (
     are_within,
     binary_bounds,
     binary_size_bounds,
+    fit_sizes,
     proportional_sizes,
     size_rule,
     sizes_within,
@@ -57,6 +58,11 @@ MOST_PASSES = 200
 SIZE_TOLERANCE = 1e-3
 MOST_PRICINGS = 12
 
+# Points of a cluster looked at in the end for each that is to leave it. With 1, 4 and 16 the
+# objective of 100,000 x 2 points in 100 clusters (birch2, six seeds, rank 500) is .35710, .35672
+# and .35670 times n.
+LISTED = 4
+
 # Shares of the typical step between a point's two best scores: prices are found for clusters that
 # points belong to by degrees, which fall off over this much.
 SOFTNESS = (64.0, 8.0, 1.0, 0.1)
@@ -68,7 +74,8 @@ class Rule(NamedTuple):
 
     coef: np.ndarray  # (r, k): scores are the features times this
     shift: np.ndarray  # (k,) added to them
-    gifts: tuple = ()  # of (block, row, cluster), each (m,): points that go elsewhere, in turn
+    # Block, row and cluster, each (m,), of points that go elsewhere.
+    gifts: tuple = (np.empty(0, dtype=np.int64),) * 3
 
 
 class Sums(NamedTuple):
@@ -365,23 +372,24 @@ class Descent:
         return best
 
     def end(self):
-        """Bring the sizes within the bounds, to a point."""
+        """Bring the sizes within the bounds, to a point; those that lose least by it go."""
         goal, sizes = self._goal, self._sums.sizes
-        wanted = sizes_within(sizes, goal.lower, goal.upper)
-        while (self._sums.sizes != wanted).any():
-            gift = self._gift(self._sums.sizes, wanted)
-            rule = self._rule._replace(gifts=(*self._rule.gifts, gift))
-            self._accept(rule, self._look(rule))
-
-    def _gift(self, sizes, wanted):
-        """Return which points of clusters that are too large go where: those that lose least."""
-        excess = np.maximum(sizes - wanted, 0)
-        tasks = self._tasks(_list_losses, (self._rule, sizes < wanted, excess))
-        listed = self._blocks.fetch(tasks)
-        at, rows, labels, other, losses = (np.concatenate(c) for c in zip(*listed, strict=True))
+        missing = sizes_within(sizes, goal.lower, goal.upper) - sizes
+        if not missing.any():
+            return
+        room, excess = np.maximum(missing, 0), np.maximum(-missing, 0)
+        listed = self._blocks.fetch(
+            self._tasks(_list_losses, (self._rule, room > 0, LISTED * excess))
+        )
+        at, rows, labels, losses = (np.concatenate(c) for c in zip(*listed, strict=True))
         order = np.argsort(losses, kind="stable")
-        leave = np.concatenate([order[labels[order] == h][:m] for h, m in enumerate(excess)])
-        return at[leave], rows[leave], other[leave]
+        best = [order[labels[order] == h][: LISTED * m] for h, m in enumerate(excess)]
+        at, rows, labels = (one[np.sort(np.concatenate(best))] for one in (at, rows, labels))
+        scores = np.concatenate(self._blocks.fetch(self._tasks(_scores_of, (self._rule, at, rows))))
+        wanted = np.bincount(labels, minlength=goal.k) + missing
+        gifts = at, rows, fit_sizes(labels, scores.T, wanted, wanted)
+        rule = self._rule._replace(gifts=gifts)
+        self._accept(rule, self._look(rule))
 
     def result(self, call):
         """Return the result: figures from a last pass, and the labels where the points are."""
@@ -471,26 +479,30 @@ def _scores(Z, rule):
 
 def _assign(Z, rule, block):
     """Return the labels of a block's points."""
-    scores = _scores(Z, rule)
-    labels = scores.argmax(axis=1)
-    for at, rows, other in rule.gifts:
-        labels[rows[at == block]] = other[at == block]
+    labels = _scores(Z, rule).argmax(axis=1)
+    at, rows, other = rule.gifts
+    labels[rows[at == block]] = other[at == block]
     return labels
 
 
 def _list_losses(Z, shared, block):
     """Return the members of too large clusters that lose least by going to one with room.
 
-    These are, each (m,): block, row, cluster, the best one with room, and the loss. No more of a
-    cluster than are to leave it in all blocks.
+    These are, each (m,): block, row, cluster and the loss; ``most`` (k,) of each cluster at most.
     """
-    rule, has_room, excess = shared
-    scores, labels = _scores(Z, rule), _assign(Z, rule, block)
-    offers = np.where(has_room, scores, -np.inf)
-    losses = scores[np.arange(len(labels)), labels] - offers.max(axis=1)
+    rule, has_room, most = shared
+    scores = _scores(Z, rule)
+    labels = scores.argmax(axis=1)
+    losses = scores[np.arange(len(labels)), labels] - scores[:, has_room].max(axis=1)
     order = np.argsort(losses, kind="stable")
-    rows = np.concatenate([order[labels[order] == h][:m] for h, m in enumerate(excess)])
-    return np.full(rows.size, block), rows, labels[rows], offers[rows].argmax(axis=1), losses[rows]
+    rows = np.concatenate([order[labels[order] == h][:m] for h, m in enumerate(most)])
+    return np.full(rows.size, block), rows, labels[rows], losses[rows]
+
+
+def _scores_of(Z, shared, block):
+    """Return the scores of some of a block's points."""
+    rule, at, rows = shared
+    return _scores(np.asarray(Z)[rows[at == block]], rule)
 
 
 def _sum_block(Z, rule, block):
