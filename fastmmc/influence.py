@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse
-from sklearn.utils import check_array
 
+from fastmmc.core import validation
 from fastmmc.core.clusterer import clustering_of
 from fastmmc.core.column_names import Named, feature_names
 from fastmmc.core.declare import Parameters, function_of, parameter
@@ -138,17 +138,16 @@ def feature_influence(call: _InfluenceCall, control: RunControl) -> FeatureInflu
     2
     """
     result = call.result
-    X = check_array(
-        result._in_numbers(call.X),
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        input_name="X",
-        copy=True,
+    X = validation.check_matrix(
+        result._in_numbers(call.X), dtype=[np.float64, np.float32], accept_sparse="csr", copy=True
     )
     rng = restart_stream(fixed_seed(call.random_state), 0)
     before, k = result._nearest(X), len(result.sizes)
     counts = np.maximum(np.bincount(before, minlength=k), 1)
-    features = range(X.shape[1]) if result.coding is None else result.coding.places()
+    features, names = range(X.shape[1]), None
+    if result.coding is not None:  # the table may have its columns in another order
+        features = result.coding.places()
+        names = np.array([column.name for column in result.coding.columns], dtype=object)
     shares = np.zeros((call.n_repeats, len(features)))
     left = np.zeros((k, len(features)))
     for i, feature in enumerate(features):
@@ -159,7 +158,8 @@ def feature_influence(call: _InfluenceCall, control: RunControl) -> FeatureInflu
                 changed = rows[result._nearest(shuffled) != before[rows]]
             shares[repeat, i] = changed.size / X.shape[0]
             left[:, i] += np.bincount(before[changed], minlength=k) / counts
-    return FeatureInfluence(shares.mean(axis=0), shares.std(axis=0), left / call.n_repeats)
+    figures = shares.mean(axis=0), shares.std(axis=0), left / call.n_repeats
+    return FeatureInfluence(*figures, feature_names_in=names)
 
 
 def _shuffle(X, feature, order):

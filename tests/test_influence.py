@@ -1,6 +1,7 @@
 """Which features decide on the clusters."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.inspection import permutation_importance
@@ -65,6 +66,19 @@ def test_names_sparse_points_and_other_families(points, result):
         found = fastmmc.feature_influence(other, before, random_state=0)
         np.testing.assert_array_equal(found.shares, dense.shares)
     np.testing.assert_array_equal(before.toarray(), points)
+
+
+def test_columns_of_a_table_keep_their_names_in_any_order(points):
+    frame = pd.DataFrame(points, columns=list("abcdefgh")[: points.shape[1]])
+    frame.insert(0, "id", range(len(frame)))
+    with pytest.warns(UserWarning, match="ids"):
+        result = fastmmc.umc_rls(frame, 3, random_state=0)
+    whole = fastmmc.feature_influence(result, frame, random_state=0)
+    assert whole.feature_names_in.tolist() == frame.columns.tolist()
+    for others in (frame[frame.columns[::-1]], frame.drop(columns="id")):
+        influence = fastmmc.feature_influence(result, others, random_state=0)
+        np.testing.assert_array_equal(influence.shares, whole.shares)
+        assert str(influence) == str(whole)
 
 
 def test_what_cannot_be_measured_is_refused(points, result):

@@ -5,6 +5,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array, csr_matrix
@@ -19,6 +20,7 @@ import fastmmc
 from fastmmc import plotting
 from fastmmc.data.standardization import fit_scaler
 from fastmmc.data.units import find_indicators, have_different_units
+from tests.cli.runner import labels_of
 
 MESSAGE = "columns of X seem to have different units"
 RUN = {"n_init": 2, "random_state": 0}
@@ -351,6 +353,43 @@ def test_points_without_weight_make_no_difference_of_units(weight, differ):
     assert have_different_units(X[:19]) is False
     assert have_different_units(X[:19], np.full(19, 2.0)) is False
     assert have_different_units(X[:19], np.arange(19.0)) is True
+
+
+@pytest.mark.parametrize("step", [10, 150])
+def test_marks_of_missing_cells_make_no_difference_of_units(step, tmp_path, capsys):
+    """An index of .49 and .64 is what a scaled column of marks leads to."""
+    frame = pd.DataFrame(fastmmc.datasets.load("iris")[0], columns=list("abcd"))
+    whole = fastmmc.cluster(frame, 3, random_state=0)
+    frame.loc[::step, "b"] = np.nan
+    result = fastmmc.cluster(frame, 3, random_state=0)
+    assert not result.params["standardize"] and not result.coding.is_scaled
+    assert adjusted_rand_score(result.labels, whole.labels) > 0.9
+    frame.to_csv(tmp_path / "iris.csv", index=False)
+    labels, _ = labels_of(capsys, "cluster", tmp_path / "iris.csv", "-k", "3")
+    assert_array_equal(labels, result.labels)
+
+
+def test_columns_with_missing_cells_are_scaled_as_those_without(wine):
+    frame = pd.DataFrame(wine[0]).add_prefix("c")
+    whole = fastmmc.cluster(frame, 3, random_state=0)
+    frame.loc[::30, "c1"] = np.nan
+    result = fastmmc.cluster(frame, 3, random_state=0)
+    assert result.params["standardize"] and result.coding.is_scaled
+    assert adjusted_rand_score(result.labels, whole.labels) > 0.9
+    asked = fastmmc.cluster(frame, 3, standardize=True, random_state=0)
+    assert_array_equal(asked.labels, result.labels)
+    again = fastmmc.umc_rls(frame, 3, **result.chosen)
+    assert again.coding.is_scaled and again.objective <= result.objective
+
+
+def test_columns_of_a_coded_table_are_called_by_their_names(rng):
+    columns = {"id": range(100), "age": rng.normal(40, 9, 100), "income": rng.normal(4e4, 9e3, 100)}
+    frame = pd.DataFrame(columns | {"height": rng.normal(1.7, 0.1, 100)})
+    frame.loc[3, "age"] = np.nan
+    with pytest.warns(UserWarning) as caught:
+        fastmmc.umc_rls(frame, 3, random_state=0)
+    (told,) = [str(one.message) for one in caught if "units" in str(one.message)]
+    assert "column 'income' spans" in told and "columns 'height' and 'age'" in told
 
 
 def test_joblib_is_not_the_users_line():

@@ -11,6 +11,7 @@ from fastmmc.cli import common, parquet, sources, tables
 from fastmmc.cli.common import Option
 from fastmmc.core import saving
 from fastmmc.core.declare import declared
+from fastmmc.core.execution import one_call
 from fastmmc.core.files import gathering
 from fastmmc.core.status import Status
 from fastmmc.data.columns import counted
@@ -217,25 +218,30 @@ def _cluster(args):
     if args.model is not None:
         common.check_writable(args.model, args.source)
         common.check_ending(args.model, [".npz"], "the name of --model", needed=True)
+    scaled = args.standardize or (method.name == CHOOSER and "auto")
+    if params.get("metric", "euclidean") != "euclidean":
+        scaled = None
     large = parquet.find_large(args, method.name)
     if large is not None and _goes_in_blocks(large, args, given):
         settings = _settings_of_state(args, method, given)
-        has_units = method.name == CHOOSER
-        with large.points(args.state, settings, has_units) as points:
+        with large.points(args.state, settings, scaled == "auto") as points:
             result = _cluster_points(args, method, params, points)
             if result.status != Status.INTERRUPTED:
                 parquet.remove_state(points.X)
         return
-    with common.said_when_long(f"reading {common.source_name(args.source)}"):
-        points = sources.read_points(
-            args.source,
-            sources.asked_columns(args, args.label_column),
-            marks_missing=not args.fill_missing,
-            scaled=args.standardize,
-            encoding=args.encoding,
-            decimal=getattr(args, tables.DECIMAL.name, None),
-        )
-    _cluster_points(args, method, params, points)
+    with one_call():
+        with common.said_when_long(f"reading {common.source_name(args.source)}"):
+            points = sources.read_points(
+                args.source,
+                sources.asked_columns(args, args.label_column),
+                marks_missing=not args.fill_missing,
+                scaled=scaled,
+                encoding=args.encoding,
+                decimal=getattr(args, tables.DECIMAL.name, None),
+            )
+        if points.coding is not None and "standardize" in method.parameters:
+            params["standardize"] = False  # the coding does it
+        _cluster_points(args, method, params, points)
 
 
 def _cluster_points(args, method, params, points):
@@ -251,7 +257,7 @@ def _cluster_points(args, method, params, points):
         params |= {"must_link": must, "cannot_link": cannot}
     run = common.run_solver(method.function, X, params, OPTIONS)
     # New rows are coded as these were, and so are the points of plots.
-    result = replace(run.result, coding=points.coding)
+    result = run.result._with_coding(points.coding)
     if args.append:
         common.check_labels(result.labels, len(X))
         has_header = points.columns.names is not None

@@ -45,7 +45,7 @@ NO_OPTION = {
 
 # What warnings advise, and the option that does it.
 IN_WARNINGS = {
-    "standardize=True (umc_rls, evo_mmc, cluster), or scale X, as by "
+    "standardize=True (umc_rls, evo_mmc, cluster in memory), or scale X, as by "
     "sklearn.preprocessing.StandardScaler": "--standardize",
     'umc_rls(X, k, sizes="free")': "--method umc-rls --sizes free",
     "fastmmc.cluster(X, k)": "--method cluster",

@@ -11,7 +11,14 @@ from fastmmc import datasets
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import PARQUET, STANDARD_INPUT
 from fastmmc.cli.tables import TABLES, Columns, SameColumns, errors_about
-from fastmmc.data.coding import Coding, as_frame, fit_coding, plain_coding, undecided_mark
+from fastmmc.data.coding import (
+    Coding,
+    as_frame,
+    fit_coding,
+    look_at_units,
+    plain_coding,
+    undecided_mark,
+)
 from fastmmc.data.columns import counted
 from fastmmc.data.frames import Frame, read_frame
 from fastmmc.data.links import find_conflicts
@@ -26,10 +33,10 @@ SOURCE_HELP = (
     "standard input"
 )
 ABOUT_TABLES = (
-    "Cells of a table are separated by commas, semicolons or tabs. Columns may hold numbers, dates "
-    "or categories, and missing cells. Ids, texts that hardly repeat, columns without differences, "
-    "and columns on the left without a name in the header, as the index of a frame that pandas "
-    "wrote, are left out. A note says what is done with each column."
+    "Cells of a table are separated by commas, semicolons, tabs or bars. Columns may hold numbers, "
+    "dates or categories, and missing cells. Ids, texts that hardly repeat, columns without "
+    "differences, and columns on the left without a name in the header, as the index of a frame "
+    "that pandas wrote, are left out. A note says what is done with each column."
 )
 KINDS = {"must": "must", "ml": "must", "cannot": "cannot", "cl": "cannot"}  # of pairs
 PAIRS_HELP = (
@@ -74,8 +81,8 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
     """Return the points of a source with the columns that were asked for, coded as numbers.
 
     Notes on standard error tell what was done with each column, unless all are numbers and none is
-    missing. ``marks_missing`` has missing numbers marked beside their medians; ``scaled`` brings
-    columns of numbers to deviation 1 in any case.
+    missing. ``marks_missing`` has missing numbers marked beside their medians; ``scaled`` is as for
+    :func:`learn_coding`, but that "auto" leaves matrices to the method.
     """
     name = common.source_name(source)
     found, y, columns = _read(source, asked, encoding)
@@ -92,9 +99,10 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
         )
         undecided = frame if decimal is None else None
         is_told = tell_unless_plain(name, coding, columns, undecided, compares=True)
-        if not is_told and not (is_table or coding.is_scaled):
+        if not is_told and not (is_table or scaled is True):
             _check_points(name, found)
             return Points(found, y, columns, found)
+        look_at_units(coding, frame, warns=scaled is False)
         X, _, _ = coding.code(frame)
     return Points(X, y, columns.of(coding), found, coding)
 

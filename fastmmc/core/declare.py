@@ -14,6 +14,7 @@ import sys
 import time
 import types
 from collections.abc import Callable
+from copy import copy
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache, cached_property
@@ -37,7 +38,7 @@ from fastmmc.core.docstrings import entry, insert_section, with_sections_of
 from fastmmc.core.execution import RunControl, one_call
 from fastmmc.core.results import ClusteringResult
 from fastmmc.data.coding import learn_coding
-from fastmmc.data.frames import refuse_masked, whole_table
+from fastmmc.data.frames import is_frame, refuse_masked, whole_table
 
 P = ParamSpec("P")
 Call = TypeVar("Call")
@@ -310,13 +311,14 @@ def function_of(
                 call.X = whole_table(call.X)
                 # Names that cannot be are refused before the run.
                 names = {"feature_names_in": column_names(call.X)}
+            given = copy(call)
             with one_call():
                 if names and trains:
                     names["coding"] = _in_numbers(call)
                 result = solve(call, control)
             seconds = time.perf_counter() - started
             of_call = names | {"method": function.__name__, "seconds": seconds}
-            return _with_call(result, call, of_call)
+            return _with_call(result, given, of_call)
 
         functools.update_wrapper(function, solve)
         text = solve.__doc__
@@ -343,9 +345,13 @@ def _in_numbers(call):
     metric = getattr(call, "metric", "euclidean")
     if "precomputed" in (metric, getattr(call, "kernel", None)):
         return None
-    is_scaled = getattr(call, "standardize", False) is True and metric == "euclidean"
-    call.X, coding = learn_coding(call.X, is_scaled)
-    if coding is not None and coding.is_scaled and hasattr(call, "standardize"):
+    has_units = metric == "euclidean" and not callable(getattr(call, "kernel", None))
+    scaled = getattr(call, "standardize", False) if has_units else None
+    weights = getattr(call, "sample_weight", None)
+    if scaled == "auto" and is_frame(call.X):
+        weights = validation.check_sample_weight(weights, call.X.shape[0])
+    call.X, coding = learn_coding(call.X, scaled, weights)
+    if coding is not None and scaled:
         call.standardize = False  # the coding does it
     return coding
 
@@ -353,18 +359,20 @@ def _in_numbers(call):
 def _with_call(made, call, of_call):
     """Return what was made, or a list of such, with what it is told of its call.
 
-    All but results take only the names.
+    All but results take only the names, as far as they have none.
     """
     if isinstance(made, list):
         return [_with_call(one, call, of_call) for one in made]
     if isinstance(made, ClusteringResult):
+        made = made._with_coding(of_call.get("coding"))
         resolved = tuple(
             name
             for name, value in made.params.items()
             if _is_filled_in(value, getattr(call, name, ...))
         )
         return replace(made, resolved=resolved, **of_call)
-    return replace(made, **{name: of_call[name] for name in NAMED if name in of_call})
+    known = [name for name in NAMED if name in of_call and getattr(made, name) is None]
+    return replace(made, **{name: of_call[name] for name in known})
 
 
 def _is_filled_in(value, given):

@@ -249,6 +249,15 @@ class ClusteringResult(Savable, Listed, Named):
         """Return what predicts, without the arrays that are as long as the training points."""
         return replace(self, labels=self.labels[:0], trace={})
 
+    def _with_coding(self, coding):
+        """Return the result of a coded table, which says whether numbers were scaled."""
+        changed, params = {"coding": coding}, self.params
+        if coding is not None and coding.is_scaled and "standardize" in params:
+            changed["params"] = params | {"standardize": True}
+            if hasattr(self, "chosen"):
+                changed["chosen"] = self.chosen | {"standardize": True}
+        return replace(self, **changed)
+
     def _check_values(self):
         k = len(self.sizes)
         least = -1 if self.params.get("trim") else 0

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import coo_array, issparse
 from sklearn.utils import check_array
 
+from fastmmc.core.column_names import column_names
 from fastmmc.core.display import OneLine
 from fastmmc.data.frames import is_frame, refuse_masked
 from fastmmc.data.units import warn_of_units
@@ -147,10 +148,10 @@ def check_matrix(X, *, name="X", check=None, **options):
         except ValueError as error:
             if "contains NaN" not in str(error):
                 raise
-            frames = "" if is_frame(X) else "; in a data frame they are filled in for you"
+            frames = "; where clusters are made of a data frame that has some, they are filled in"
             raise ValueError(
                 f"Input {name} contains NaN: fill in missing values, as by "
-                f"sklearn.impute.SimpleImputer, or remove them{frames}"
+                f"sklearn.impute.SimpleImputer, or remove them{'' if is_frame(X) else frames}"
             ) from error
 
 
@@ -216,7 +217,7 @@ def check_points(X, kernel, sparse=False):
         check_square(points, "kernel")
         check_symmetric(points, "kernel")
     elif kernel.name != "callable":  # which may scale the points itself
-        warn_of_units(points, X)
+        warn_of_units(points, column_names(X))
     return points
 
 

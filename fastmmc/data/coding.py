@@ -5,7 +5,7 @@ from itertools import groupby
 
 import numpy as np
 
-from fastmmc.core.execution import warn_user
+from fastmmc.core.execution import is_first, warn_user
 from fastmmc.core.saving import stored
 from fastmmc.data.columns import (
     IDS,
@@ -23,6 +23,7 @@ from fastmmc.data.columns import (
     yeo_johnson,
 )
 from fastmmc.data.frames import Frame, is_frame, read_frame, read_values, refuse_masked
+from fastmmc.data.units import have_different_units, warn_of_units
 
 # The deviation of a column of numbers is 1, times this power of the chance that two rows differ in
 # it: two equally frequent numbers are then as far from each other as two categories are. The ARI of
@@ -47,6 +48,11 @@ class Coding:
             isinstance(column, NumberColumn) and column.width == 1 and column.mark == "."
             for column in self.columns
         )
+
+    @property
+    def has_own_units(self) -> bool:
+        """Whether all columns in use are numbers, in the units of the table."""
+        return not self.is_scaled and all(column.kind == "numbers" for column in self.used)
 
     @property
     def used(self) -> list[Column]:
@@ -189,10 +195,12 @@ def as_frame(X) -> Frame:
     return Frame([], [read_values(array[:, j]) for j in range(array.shape[1])])
 
 
-def learn_coding(X, scaled=False):
+def learn_coding(X, scaled=False, weights=None):
     """Return a data frame as numbers, and its coding; anything else as it is, and None.
 
-    A frame of numbers alone, none of which is missing and none an id, needs no coding.
+    A frame of numbers alone, none of which is missing and none an id, needs no coding. ``scaled``
+    and ``weights`` are as for :func:`fit_coding`; of different units the user is warned if it is
+    False, and not if it is None.
     """
     if not is_frame(X):
         return X, None
@@ -201,12 +209,13 @@ def learn_coding(X, scaled=False):
         raise ValueError("X has no columns; give at least one")
     if not frame.n_rows:
         return X, None
-    coding = fit_coding(frame, scaled=scaled)
+    coding = fit_coding(frame, scaled=scaled, weights=weights)
     has_ids = any(column.said == IDS for column in coding.left_out())
     if not has_ids and all(
         values.kind == "numbers" and not np.isnan(values.cells).any() for values in frame.columns
     ):
         return X, None
+    look_at_units(coding, frame, warns=scaled is False)
     numbers, unknown, _ = coding.code(frame)
     if unknown:
         warn_user("; ".join(unknown), UserWarning)
@@ -217,6 +226,13 @@ def learn_coding(X, scaled=False):
             advice = ". Give ids as float, without missing cells, to use them"
         warn_user(f"columns of X are not used: {'; '.join(left_out)}{advice}", UserWarning)
     return numbers, coding
+
+
+def look_at_units(coding, frame, *, warns):
+    """Warn of columns of numbers in different units; marks of missing cells are none."""
+    if warns and coding.has_own_units:
+        warn_of_units(_numbers_of(coding.columns, frame), [column.name for column in coding.used])
+    is_first("units")
 
 
 def undecided_mark(frame, coding) -> str | None:
@@ -239,12 +255,15 @@ def kinds_of(frame, *, keeps_all=False, marks_missing=True, decimal=None) -> lis
     return columns
 
 
-def fit_coding(frame, *, keeps_all=False, marks_missing=True, scaled=False, decimal=None) -> Coding:
+def fit_coding(
+    frame, *, keeps_all=False, marks_missing=True, scaled=False, weights=None, decimal=None
+) -> Coding:
     """Return how the columns of a table become numbers.
 
-    ``keeps_all`` uses ids and columns without differences too, ``scaled`` brings columns of numbers
-    to deviation 1 in any case; it is done where the table holds anything else than numbers.
-    ``decimal`` is the decimal mark of columns of texts that do not tell one.
+    ``keeps_all`` uses ids and columns without differences too. Columns of numbers are brought to
+    deviation 1 where the table holds anything else, or all are to be ``scaled``: "auto" does that
+    if their units differ, of rows of these ``weights``. ``decimal`` is the decimal mark of columns
+    of texts that do not tell one.
     """
     columns = kinds_of(frame, keeps_all=keeps_all, marks_missing=marks_missing, decimal=decimal)
     kinds = {column.kind for column in columns if column.width}
@@ -253,11 +272,20 @@ def fit_coding(frame, *, keeps_all=False, marks_missing=True, scaled=False, deci
             "no column holds numbers, dates or categories: "
             + "; ".join(f"{column.name!r} is {column.said}" for column in columns)
         )
-    is_mixed = scaled or len(kinds) > 1
+    is_mixed = scaled is True or len(kinds) > 1
+    if scaled == "auto" and kinds == {"numbers"}:
+        is_mixed = have_different_units(_numbers_of(columns, frame), weights)
     columns = [_in_units(column, is_mixed) for column in columns]
     if len(kinds) > 1:
         columns = [_made_even(*pair) for pair in zip(columns, frame.columns, strict=True)]
     return Coding(tuple(columns), is_mixed)
+
+
+def _numbers_of(columns, frame):
+    """Return the columns of numbers in use as they are, (n, c) float64, missing cells filled."""
+    pairs = zip(columns, frame.columns, strict=True)
+    numbers = [(column.read(values)[0], column.fill) for column, values in pairs if column.width]
+    return np.column_stack([np.where(np.isnan(cells), fill, cells) for cells, fill in numbers])
 
 
 def plain_coding(names) -> Coding:

@@ -3,7 +3,6 @@
 import numpy as np
 from scipy.sparse import issparse
 
-from fastmmc.core.column_names import column_names
 from fastmmc.core.execution import is_first, warn_user
 from fastmmc.kernels.gram import evenly
 
@@ -49,10 +48,10 @@ def find_indicators(points):
     return found
 
 
-def warn_of_units(points, X):
+def warn_of_units(points, names):
     """Warn, once in a call, if some columns of dense points span far more than many others.
 
-    ``X`` are the points as they were given, perhaps with names of the columns.
+    ``names`` are those of the columns, None if they have none.
     """
     if not is_first("units") or issparse(points) or points.shape[0] < LEAST_POINTS:
         return
@@ -60,7 +59,6 @@ def warn_of_units(points, X):
     lost = _lost(span, whole)
     if lost.size == 0:
         return
-    names = column_names(X)
     wide = np.flatnonzero(LOST * span > whole[lost].max())
     wide, lost = wide[np.argsort(-span[wide])], lost[np.argsort(whole[lost])]
     ratio = span[wide[0]] / np.median(whole[lost])
@@ -69,8 +67,8 @@ def warn_of_units(points, X):
     warn_user(
         f"the columns of X seem to have different units: {_list(wide, names)} {reach}, which is "
         f"{times} times the range of {_list(lost, names)}, so the latter hardly count in the "
-        "distances. Give standardize=True (umc_rls, evo_mmc, cluster), or scale X, as by "
-        "sklearn.preprocessing.StandardScaler; ignore this if all columns share a unit",
+        "distances. Give standardize=True (umc_rls, evo_mmc, cluster in memory), or scale X, as "
+        "by sklearn.preprocessing.StandardScaler; ignore this if all columns share a unit",
         UserWarning,
     )
 
