@@ -756,3 +756,13 @@ def test_equal_rows_in_blocks_without_clusters_are_one():
     X = np.random.default_rng(10).integers(1, 5, (21_000, 4)).astype(float)
     blocks = dask.from_array(X, chunks=(5000, 4))
     assert fastmmc.cluster(blocks, max_k=6, random_state=0).sizes.size == 1
+
+
+@pytest.mark.filterwarnings("ignore:the columns of X seem")
+def test_no_cluster_is_left_without_points():
+    """What the kernel of the cells predicts of all points leaves out one of four clusters."""
+    X, _ = make_blobs(1000, 4, centers=4, cluster_std=0.6, random_state=0)
+    X[:, 3] *= 1000.0
+    for params in ({}, {"min_size": 1}):
+        result = fastmmc.cluster(X, 4, standardize=False, random_state=0, **params)
+        assert result.sizes.min() >= 1

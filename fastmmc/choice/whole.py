@@ -77,7 +77,8 @@ def result_of(X, cells, winner, width, given, is_told, seed, run):
         if factor is width.factor:  # there was no time for that of all points, but for another one
             rank = quick_rank(cells.n)
             factor = _factor_of_all(X, cells, width, given.weights, rank, seed)
-    if not given.is_plain:
+    # What is predicted may leave a cluster without points.
+    if not given.is_plain or np.bincount(labels, minlength=k).min() == 0:
         labels = given.repair(factor, labels, given.rule_of(winner.rule))
     free = winner.rule != "near"
     state = given.merging.groups(factor, None).state(labels[given.merging.first], given.free, free)
