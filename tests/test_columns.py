@@ -671,3 +671,9 @@ def test_ids_in_the_first_rows_of_partial_fit_are_left_out():
     model.partial_fit(frame)
     assert model.coding_.n_features == 1
     assert fastmmc.WTA(2, random_state=0).partial_fit(frame.astype(float)).coding_ is None
+
+
+def test_complex_numbers_are_refused():
+    frame = pd.DataFrame({"a": np.arange(9.0), "z": np.arange(9) * 1j})
+    with pytest.raises(ValueError, match="complex numbers: give their real"):
+        fastmmc.cluster(frame, 2)

@@ -133,8 +133,8 @@ def add_command(commands):
     parser.add_argument(
         "source",
         metavar="SOURCE",
-        help="rows with cells separated by commas, semicolons or tabs: a file, a named pipe, or - "
-        "for standard input",
+        help="rows with cells separated by commas, semicolons, tabs or bars: a file, a named pipe, "
+        "or - for standard input",
     )
     common.add_options(parser.add_argument_group("input"), READING)
     learning = parser.add_argument_group("learning")

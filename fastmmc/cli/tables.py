@@ -325,13 +325,13 @@ def cells_of(line, number, delimiter):
 
 
 def delimiter_of(path, first_line):
-    """Return what separates cells: in the first line a tab, else a semicolon, else a comma."""
+    """Return what separates cells: of tab, semicolon, comma and bar the first in the first line."""
     if Path(path).suffix.lower() == ".tsv":
         return "\t"
     if told := DELIMITER_LINE.fullmatch(first_line):
         return told[1]
     plain = QUOTED.sub("", first_line)
-    return next((mark for mark in "\t;" if mark in plain), ",")
+    return next((mark for mark in "\t;,|" if mark in plain), ",")
 
 
 def read_table(path, asked, encoding=None):
@@ -472,6 +472,8 @@ def read_layout(source, line, first, asked, below=()):
 
     Notes on standard error tell which columns are left out, and whether data may be a header.
     """
+    if len(first) == 1:
+        _refuse_spaces([row[0] for row in below if len(row) == 1])
     names = [cell.strip() for cell in first]
     features, label = asked.choose(len(first), names)
     # Unless a column was named after it, a first row with some numbers is data with a fault rather
@@ -504,6 +506,18 @@ def read_layout(source, line, first, asked, below=()):
             "numbers the columns, write names or no header",
         )
     return Layout(line, first, label, has_header, features)
+
+
+def _refuse_spaces(rows):
+    """Refuse a column whose cells are numbers with spaces between them, not as thousands have."""
+    parts = [cell for row in rows for cell in row.split()]
+    if len(parts) == len(rows) or not all(map(says_number_or_date, parts)):
+        return
+    if not all(map(says_number_or_date, rows)):
+        raise ValueError(
+            f"numbers such as {rows[0].strip()!r} seem to be separated by spaces; separate them by "
+            "commas, semicolons or tabs, as with tr -s ' ' ','"
+        )
 
 
 def _find(flag, item, n_columns, names, ranges=True):

@@ -6,7 +6,6 @@ import inspect
 import os
 from dataclasses import is_dataclass, replace
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -63,6 +62,14 @@ array([ True,  True])"""
 EXAMPLE_OPTIONS = "n_clusters=2", "random_state=0"  # as far as an estimator has them
 
 
+def _of_result(name, estimator):
+    """Return what a fitted estimator has of its result."""
+    if "result_" not in vars(estimator):
+        kind = type(estimator).__name__
+        raise AttributeError(f"{kind!r} object has no attribute '{name}_' before fit")
+    return getattr(estimator.result_, name)
+
+
 class Clusterer(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupport, ClusterMixin, BaseEstimator
 ):
@@ -86,7 +93,7 @@ class Clusterer(
     def __init_subclass__(cls, solver=None, paper="", summary="", extra=None, needs=(), **options):
         super().__init_subclass__(**options)
         for late in vars(cls).get("_late_fields", ()):
-            setattr(cls, f"{late}_", property(attrgetter(f"result_.{late}")))
+            setattr(cls, f"{late}_", property(partial(_of_result, late)))
         if solver is None:
             return
         cls._solver = staticmethod(solver)
@@ -414,7 +421,10 @@ class CenterClusterer(Clusterer):
     """A clusterer with a :class:`fastmmc.CentroidResult`; ``_model`` holds the centers."""
 
     _own_attributes = {
-        "cluster_centers_": ("(m, d) float64 array", "Centers, in the order of the labels.")
+        "cluster_centers_": (
+            "(m, d) float64 array",
+            "Centers, in the order of the labels; of a coded table by its ``coding_.features``.",
+        )
     }
 
     def _keep(self, result):

@@ -167,6 +167,8 @@ def read_values(array: np.ndarray) -> Values:
         return Values("texts", [str(row) for row in array.tolist()])
     if kind in "iuf":
         return Values("numbers", array)
+    if kind == "c":
+        raise ValueError("a column of complex numbers: give their real and imaginary parts")
     if kind == "b":
         return Values("categories", [str(bool(value)) for value in array])
     if kind == "M":

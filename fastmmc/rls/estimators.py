@@ -111,7 +111,8 @@ class GuidedClusterer(RLSClusterer):
             known, which never change, and -1, NaN or None elsewhere. ``classes_`` are the strings:
             ``model.classes_[model.predict(X)]`` names clusters.
         must_link, cannot_link : (p, 2) array_like of int, sparse matrix or (n,), optional
-            Pairs of points that are together, and that are not.
+            Pairs of points that are together, and that are not. Cross-validation passes pairs on as
+            they are, whatever rows a fold has; it can split (n,) labels, -1 where none is known.
         sample_weight : (n,) array_like of float, optional
             How much each point counts.
 

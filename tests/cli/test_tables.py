@@ -712,3 +712,22 @@ def test_cells_are_read_once(monkeypatch, tmp_path):
     points = read_points(path, Columns())
     assert points.X.shape == (4, 5)
     assert {key[1] for key in seen} == {"1.5", "2 €", "x"} and set(seen.values()) == {1}
+
+
+def test_bars_separate_cells_and_spaces_are_refused(tmp_path, capsys):
+    numbers = np.round([[i / 7, 30 * (i % 2) + i / 9] for i in range(20)], 2)
+    path = tmp_path / "table.csv"
+    path.write_text("a|b\n" + "\n".join(f"{a}|{b}" for a, b in numbers) + "\n")
+    labels, _ = labels_of(capsys, "cluster", path, "-k", "2")
+    assert adjusted_rand_score(labels, np.arange(20) % 2) == 1.0
+    for first in ("a b", "0.5  30.5"):
+        path.write_text(f"{first}\n" + "\n".join(f"{a} {b}" for a, b in numbers) + "\n")
+        assert "seem to be separated by spaces" in error_of(capsys, "cluster", path, "-k", "2")
+
+
+@pytest.mark.parametrize("cells_", [["1 234", "5 678", "9 012"], ["2024-01-01 12:00"] * 3])
+def test_spaces_within_a_number_or_a_date_are_no_separators(cells_, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(["a", *cells_]) + "\n")
+    frame, _, _ = read_table(path, Columns(None, None, None))
+    assert len(frame.columns) == 1
