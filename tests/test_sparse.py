@@ -14,6 +14,8 @@ from scipy import sparse
 import fastmmc
 from fastmmc import distributed
 from fastmmc.core import validation
+from fastmmc.kernels import _loops_centers as loops
+from fastmmc.kernels.models import nearest_of_sparse
 from fastmmc.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -317,3 +319,23 @@ def test_wide_rows_are_never_made_dense(name):
     finally:
         tracemalloc.stop()
     assert peak < 48e6
+
+
+@pytest.mark.parametrize("squared", [True, False])
+@pytest.mark.parametrize("kind", ["random", "ties", "far", "huge"])
+def test_nearest_centers_of_sparse_points_are_those_of_dense_ones(squared, kind):
+    X = sparse.random(300, 40, density=0.1, format="lil", random_state=0)
+    centers = X[:12].toarray()
+    if kind == "ties":  # equal centers, and points halfway between two
+        centers[6:9] = centers[:3]
+        X[20:40] = np.tile((centers[3] + centers[4]) / 2.0, (20, 1))
+    elif kind == "far":  # products leave few digits
+        centers += 1e8
+    elif kind == "huge":
+        centers *= 1e160
+    labels, squares = nearest_of_sparse(sparse.csr_array(X), centers, squared)
+    fill = loops.all_distances if squared else loops.all_distances_in_order
+    expected = np.empty((300, 12))
+    fill(X.toarray(), centers, expected)
+    np.testing.assert_array_equal(labels, expected.argmin(axis=1))
+    np.testing.assert_array_equal(squares, expected.min(axis=1))

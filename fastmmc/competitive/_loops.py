@@ -13,7 +13,7 @@ import numpy as np
 from fastmmc.core.jit import njit, njit_sum
 from fastmmc.kernels._loops_centers import distances_to
 
-# compiled-with: _loops_centers.py ed037ba02225
+# compiled-with: _loops_centers.py e99672cc88a0
 
 # A prototype beyond this squared distance is driven no farther, as it would overflow.
 FAR = 1e100

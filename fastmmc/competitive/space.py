@@ -13,7 +13,7 @@ from fastmmc.core.execution import OutOfTime
 from fastmmc.core.threads import in_threads, run_to_end
 from fastmmc.kernels.gram import BLOCK, dense_rows, resolve_kernel
 from fastmmc.kernels.kmeans import begin_choice
-from fastmmc.kernels.models import Space
+from fastmmc.kernels.models import Space, nearest_of_sparse
 from fastmmc.kernels.nystroem import BRIEF_RANK, Form, check_form, form_features
 
 STARTS = ("gaussian", "k-means++")
@@ -160,11 +160,14 @@ def _from_gaussian(rows, k, rng):
 
 def assign_rows(rows, centers):
     """Return the nearest prototype of every row, (n,) int64, and the sum of squared distances."""
+    if issparse(rows):
+        labels, squares = nearest_of_sparse(rows, centers)
+        return labels, float(squares.sum())
     labels = np.empty(rows.shape[0], dtype=np.int64)
 
     def assign(block):
         sums, sizes = np.zeros(centers.shape), np.zeros(centers.shape[0])
-        return kernels.assign(dense_rows(rows, block), centers, labels[block], sums, sizes)
+        return kernels.assign(rows[block], centers, labels[block], sums, sizes)
 
     total = sum(
         in_threads(rows.shape[0] * centers.size, assign, gen_batches(rows.shape[0], BLOCK)), 0.0

@@ -36,3 +36,21 @@ def all_distances_in_order(X, centers, out):
                 difference = X[i, f] - centers[j, f]
                 total += difference * difference
             out[i, j] = total
+
+
+@njit
+def nearest(X, centers, guess, margin, squared, labels, squares):
+    """Write the nearest centers and the squared distances from them, of all that a guess leaves.
+
+    ``guess`` (n, m) are these distances but for a number of each row, within the margin.
+    """
+    for i in range(X.shape[0]):
+        near = np.flatnonzero(guess[i] <= guess[i].min() + margin)
+        found = np.empty((1, near.size))
+        if squared:
+            all_distances(X[i : i + 1], centers[near], found)
+        else:
+            all_distances_in_order(X[i : i + 1], centers[near], found)
+        best = found[0].argmin()
+        labels[i] = near[best]
+        squares[i] = found[0, best]

@@ -4,7 +4,8 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
+from sklearn.utils.extmath import row_norms
 
 from fastmmc.core import validation
 from fastmmc.core.display import OneLine
@@ -218,6 +219,9 @@ class CenterModel(OneLine):
 
     def assign(self, X):
         """Return the nearest centers of checked points, (n,) int64, and the distances to them."""
+        if issparse(X) and not self.space.has_features:
+            labels, squares = nearest_of_sparse(X, self.centers, self.squared)
+            return labels, np.sqrt(squares)
         labels, squares = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
         for block in row_blocks(X.shape[0], self.centers.shape[1]):
             found = np.empty((X[block].shape[0], self.centers.shape[0]))
@@ -241,6 +245,27 @@ class CenterModel(OneLine):
         """
         distances = self.distances(X)
         return -distances if self.squared else -np.sqrt(distances)
+
+
+def nearest_of_sparse(X, centers, squared=True):
+    """Return the nearest centers of sparse points, (n,) int64, and the squared distances from them.
+
+    Products of sparse rows leave few centers that may be the nearest one. ``squared`` is as for
+    :class:`CenterModel`.
+    """
+    labels, squares = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
+    norms, columns = row_norms(centers, squared=True), np.ascontiguousarray(centers.T)
+    largest = row_norms(X, squared=True).max(initial=0.0) + norms.max()
+    # A bound on the rounding of |c|^2 - 2 x . c, of both that are compared.
+    margin = 8.0 * (X.shape[1] + 4) * np.finfo(np.float64).eps * largest
+    for block in row_blocks(*X.shape):
+        rows = X[block].astype(np.float64)
+        guess = np.zeros((rows.shape[0], norms.size))
+        if np.isfinite(margin):
+            guess = norms - 2.0 * (rows @ columns)
+        found = labels[block], squares[block]
+        kernels.nearest(rows.toarray(), centers, guess, margin, squared, *found)
+    return labels, squares
 
 
 def check_centers(centers, space):
