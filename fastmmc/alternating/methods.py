@@ -20,6 +20,7 @@ from fastmmc.alternating.start import STARTS
 from fastmmc.core import validation
 from fastmmc.core.declare import function_of, own_values, parameter, told, values
 from fastmmc.core.execution import (
+    OutOfTime,
     RunControl,
     best_of_restarts,
     fixed_seed,
@@ -136,7 +137,8 @@ class IterSVMParameters(IterLSSVMParameters, before="kernel"):
         default=False,
         doc="""
         Predict by a support vector machine trained on the final labels: it has fewer support
-        vectors. It may disagree with labels of points inside its margin.
+        vectors. It may disagree with labels of points inside its margin. If ``max_time`` cuts its
+        training short, the machine of the search predicts.
         """,
     )
 
@@ -451,10 +453,12 @@ def _make_result(problem, outcome, params, counts):
     best, status = outcome.best, outcome.status
     solution, intercept = best.solution, best.split.threshold
     if problem.call.refit:
-        solution, intercept, was_cut = refit_machine(problem, best.labels)
-        if was_cut and status == Status.CONVERGED:
-            status = Status.TIME_LIMIT
-            warn_if_stopped(status, 1, 1)
+        try:
+            solution, intercept = refit_machine(problem, best.labels)
+        except OutOfTime:  # half-trained, it would predict worse than that of the search
+            if status == Status.CONVERGED:
+                status = Status.TIME_LIMIT
+                warn_if_stopped(status, 1, 1)
     model, support, coef = _make_model(problem, solution, intercept)
     f = best.solution.scores + best.split.bias
     rank = problem.features.to_Z.shape[1] if problem.is_low_rank else None

@@ -415,17 +415,12 @@ def _make_scout(problem, index, rng):
 
 
 def refit_machine(problem, labels):
-    """Train a support vector machine on the final labels.
+    """Train a support vector machine on the final labels; return its solution and its bias.
 
-    Returns its solution, its bias, and whether the time limit cut it short.
+    Raises OutOfTime if the time limit cuts it short.
     """
     machine = _make_machine(problem, "hinge", 0)
     machine.begin(np.where(labels == 1, 1.0, -1.0))
-    try:
-        while not machine.step(REFIT_BUDGET):
-            problem.control.check_time()
-        was_cut = False
-    except OutOfTime:
-        machine.look()
-        was_cut = True
-    return machine.solution(), machine.bias, was_cut
+    while not machine.step(REFIT_BUDGET):
+        problem.control.check_time()
+    return machine.solution(), machine.bias

@@ -183,6 +183,7 @@ def test_a_refit_that_is_cut_short_says_so(points, monkeypatch):
     with pytest.warns(ConvergenceWarning, match="time limit"):
         result = fastmmc.iter_svr(gram, kernel="precomputed", refit=True, n_init=1, max_time=60)
     assert result.status == Status.TIME_LIMIT
+    np.testing.assert_array_equal(result.predict(gram), result.labels)
 
 
 @pytest.mark.parametrize("function", [*FUNCTIONS.values(), fastmmc.iter_ls_svm])
