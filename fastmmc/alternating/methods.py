@@ -459,6 +459,7 @@ def _make_result(problem, outcome, params, counts):
             if status == Status.CONVERGED:
                 status = Status.TIME_LIMIT
                 warn_if_stopped(status, 1, 1)
+    intercept += problem.offset(solution.w)
     model, support, coef = _make_model(problem, solution, intercept)
     f = best.solution.scores + best.split.bias
     rank = problem.features.to_Z.shape[1] if problem.is_low_rank else None
@@ -492,8 +493,8 @@ def _make_model(problem, solution, intercept):
         weights = coef
     elif not problem.is_low_rank:
         # k(x, w) = x . w + coef0
-        *w, moved = features.to_Z @ solution.w
-        intercept += moved - kernel.coef0
+        w = features.to_Z[:-1] @ solution.w
+        intercept -= kernel.coef0
         basis, weights = np.array([w], dtype=points.dtype), np.ones(1)
     else:
         basis, weights, indices = features.basis, features.to_Z @ solution.w, features.indices

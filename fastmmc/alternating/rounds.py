@@ -112,6 +112,12 @@ class Problem:
         weights = features.to_Z @ w
         return kernel_product(self.kernel, self.points, features.basis, weights[:, None])[:, 0]
 
+    def offset(self, w):
+        """Return what to add to a bias beside the features for the one beside the kernel."""
+        # Only linear features are less their mean.
+        is_centred = self.features is not None and not self.is_low_rank
+        return float(self.features.to_Z[-1] @ w) if is_centred else 0.0
+
     @property
     def is_low_rank(self):
         """Whether there are features that are not the points themselves."""
@@ -385,7 +391,8 @@ class Alternation:
         self.n_moves += int(np.sum(split.y != self._y))
         if objective > self.objective and not self._problem.tied:
             return  # by less than LEAST_DECREASE: rounding
-        self._rounds.append((objective, machine.gap, split.bias, machine.n_steps))
+        bias = split.bias + self._problem.offset(machine.w)
+        self._rounds.append((objective, machine.gap, bias, machine.n_steps))
         if objective <= self.objective:
             self.objective = objective
             self.split = split

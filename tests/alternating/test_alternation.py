@@ -134,6 +134,22 @@ def test_the_objective_is_of_the_bias_that_the_docs_name(function, bias):
 
 
 @every
+def test_the_biases_of_a_linear_kernel_are_those_beside_the_points(function, overlapping):
+    """Its features are less their mean, which no result tells."""
+    X = overlapping + 7.0
+    result = function(X, kernel="linear", coef0=3.0, C=5.0, n_init=2, random_state=0)
+    scores = X @ (X[result.support].T @ result.dual_coef)
+    f = result.decision_function(X)[:, 1]
+    np.testing.assert_allclose(scores + result.intercept, f, atol=1e-4)
+
+    b = result.trace["bias"][result.history.argmin()]
+    y = np.where(result.labels == 1, 1.0, -1.0)
+    loss = naive.margin_loss(y, scores + b, LOSS[function.__name__]).sum()
+    value = result.dual_coef @ scores[result.support] + 10.0 * loss
+    assert result.objective == pytest.approx(value, rel=1e-4)
+
+
+@every
 @pytest.mark.parametrize("form", ["dense", "low rank", "linear", "precomputed"])
 def test_predicting_the_training_points_gives_their_labels(function, form, overlapping):
     X = overlapping
