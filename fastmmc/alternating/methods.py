@@ -492,9 +492,9 @@ def _make_model(problem, solution, intercept):
         indices = support if precomputed else None
         weights = coef
     elif not problem.is_low_rank:
-        # k(x, w) = x . w + coef0
+        # A constant would leave no digits of small scores, and it adds nothing to any.
+        kernel = replace(kernel, coef0=0.0)
         w = features.to_Z[:-1] @ solution.w
-        intercept -= kernel.coef0
         basis, weights = np.array([w], dtype=points.dtype), np.ones(1)
     else:
         basis, weights, indices = features.basis, features.to_Z @ solution.w, features.indices

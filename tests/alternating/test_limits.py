@@ -240,6 +240,14 @@ def test_an_offset_changes_nothing_for_a_linear_kernel(name, offset):
     np.testing.assert_array_equal(there.predict(points + offset), there.labels)
 
 
+@pytest.mark.parametrize("function", [*FUNCTIONS.values(), fastmmc.iter_ls_svm])
+def test_small_points_keep_their_labels_beside_a_constant(function, points):
+    X = 1e-10 * points
+    result = function(X, kernel="linear", C=1.0, coef0=1.0, random_state=0)
+    np.testing.assert_array_equal(result.predict(X), result.labels)
+    assert result.params["coef0"] == 1.0
+
+
 @pytest.mark.parametrize(("top", "given"), [(256, {"kernel": "poly", "rank": 50}), (65536, {})])
 def test_least_squares_of_features_of_many_digits(top, given):
     """Weights from the dual variables lose all digits there."""
