@@ -486,6 +486,7 @@ def _make_model(problem, solution, intercept):
     support = None if u is None else np.flatnonzero(np.abs(u) > 1e-8 * np.abs(u).max())
     coef = None if u is None else u[support]
     points, kernel, features, indices = problem.points, problem.kernel, problem.features, None
+    dtype = None
     if features is None:
         precomputed = kernel.name == "precomputed"
         basis = points[:1] if precomputed else kernel_points(kernel, points, support)
@@ -495,11 +496,12 @@ def _make_model(problem, solution, intercept):
         # A constant would leave no digits of small scores, and it adds nothing to any.
         kernel = replace(kernel, coef0=0.0)
         w = features.to_Z[:-1] @ solution.w
-        basis, weights = np.array([w], dtype=points.dtype), np.ones(1)
+        # Points far from 0 need the digits of w that their own precision may not have.
+        basis, weights, dtype = np.array([w]), np.ones(1), points.dtype
     else:
         basis, weights, indices = features.basis, features.to_Z @ solution.w, features.indices
     n_features = points.shape[1]
     model = KernelModel(
-        kernel, basis, weights[:, None], n_features, intercept, indices, binary=True
+        kernel, basis, weights[:, None], n_features, intercept, indices, binary=True, dtype=dtype
     )
     return model, support, coef

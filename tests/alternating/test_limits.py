@@ -248,6 +248,13 @@ def test_small_points_keep_their_labels_beside_a_constant(function, points):
     assert result.params["coef0"] == 1.0
 
 
+@pytest.mark.parametrize("function", [*FUNCTIONS.values(), fastmmc.iter_ls_svm])
+def test_single_precision_points_far_from_zero_keep_their_labels(function):
+    X = np.random.default_rng(1).normal(1e6, 3.0, (3000, 3)).astype(np.float32)
+    result = function(X, kernel="linear", n_init=1, random_state=0)
+    np.testing.assert_array_equal(result.predict(X), result.labels)
+
+
 @pytest.mark.parametrize(("top", "given"), [(256, {"kernel": "poly", "rank": 50}), (65536, {})])
 def test_least_squares_of_features_of_many_digits(top, given):
     """Weights from the dual variables lose all digits there."""
