@@ -130,7 +130,7 @@ def _fitness_of(caches, y, dense):
 
 
 class EvolutionSearch(SlicedSearch):
-    """One restart: generations, then the polish of the best individual."""
+    """One restart: first individuals, generations, then the polish of the best individual."""
 
     def __init__(self, factor, diag, plan, rng):
         super().__init__()
@@ -138,15 +138,24 @@ class EvolutionSearch(SlicedSearch):
         self._plan = plan
         self._problem = make_problem(factor, diag, plan)
         self._next_proof = plan.n
-        y = plan.first_labels(rng)
-        if plan.call.classify:
-            y = np.stack([self._classify(individual) for individual in y])
-        random = rng.integers(1, 2**63, size=1, dtype=np.uint64)
-        self._population = make_population(self._problem, y, plan.call.nu, random)
+        self._first = plan.first_labels(rng)
+        self._random = rng.integers(1, 2**63, size=1, dtype=np.uint64)
+        self._population = None
+        if not plan.call.classify:
+            self._begin()
+
+    def _begin(self):
+        """Make the population of the first individuals."""
+        nu = self._plan.call.nu
+        self._population = make_population(self._problem, self._first, nu, self._random)
         self._note()
 
     def _run(self):
-        """Make generations, then polish."""
+        """Classify the first individuals, if asked for, make generations, then polish."""
+        if self._plan.call.classify:
+            for y in self._first:
+                yield from self._classify(y)
+            self._begin()
         while not (yield from self._search()):
             yield self._budget
         self._note()
@@ -196,6 +205,8 @@ class EvolutionSearch(SlicedSearch):
 
     def finish(self):
         """Take the final figures, from scratch, and let the work space go."""
+        if self._population is None:  # stopped while individuals were classified
+            self._begin()
         pop = self._population
         y = pop.y[pop.slot[0]]
         self.labels = (y == 1).astype(np.int64)
@@ -204,7 +215,7 @@ class EvolutionSearch(SlicedSearch):
         self.n_moves = int(pop.pos[moves.MOVES])
         self._history.note(self.n_iter, self.objective)
         self._end_history("generations")
-        self._population = self._work = None
+        self._first = self._population = self._work = None
 
     def _evaluate(self, y):
         """Return F(y) = n - y^T R y, and R y."""
@@ -219,15 +230,16 @@ class EvolutionSearch(SlicedSearch):
         return self._factor._cluster_scores(cache[None])[0]
 
     def _classify(self, y):
-        """Take the signs of the leave-one-out predictions as labels while that lowers F."""
+        """Make labels the signs of their leave-one-out predictions while that lowers F."""
         value, predictions = self._evaluate(y)
         while True:
+            yield self._problem.matrix.size
             residuals = leave_one_out_residuals(y, predictions, self._problem.diag)
             new = split_by_rank(y - residuals, self._plan.lower, self._plan.upper)
             new_value, predictions = self._evaluate(new)
             if new_value >= value - self._problem.tol:
-                return y
-            y, value = new, new_value
+                return
+            y[:], value = new, new_value
 
     def _is_local_optimum(self):
         """Tell whether no child can be better than its parent, for single flips from now on."""

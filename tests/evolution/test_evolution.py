@@ -10,6 +10,7 @@ import pytest
 
 import fastmmc
 from fastmmc.evolution import _loops as evolution
+from fastmmc.evolution import search as evolution_search
 from fastmmc.evolution.methods import _EvoMMCCall, _make_evolution_plan
 from fastmmc.evolution.search import EvolutionSearch
 from fastmmc.rls.source import Source
@@ -354,8 +355,9 @@ def test_threads_change_nothing(function):
         np.testing.assert_array_equal(run.objectives, runs[0].objectives)
 
 
-def test_slices_change_nothing():
-    whole, sliced = (search(next(factors())) for _ in range(2))
+@pytest.mark.parametrize("classify", [False, True])
+def test_slices_change_nothing(classify):
+    whole, sliced = (search(next(factors()), classify=classify) for _ in range(2))
     while not whole.step(2**40):
         pass
     while not sliced.step(7):
@@ -390,6 +392,19 @@ def test_the_classification_step_lowers_the_fitness():
     better = fastmmc.evo_mmc(X, mu=1, nu=1, classify=True, **options)
     assert better.objective <= plain.objective
     assert abs(int(better.sizes[0]) - 50) <= 15
+
+
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_individuals_are_classified_in_slices(low_rank, monkeypatch):
+    factor = list(factors())[low_rank]
+    split, made = evolution_search.split_by_rank, []
+    monkeypatch.setattr(evolution_search, "split_by_rank", lambda *of: made.append(1) or split(*of))
+    run = search(factor, mu=20, classify=True)
+    assert not run.step(1) and not run.step(1) and len(made) == 1
+    run.finish()
+    R = factor.Z @ factor.Z.T if low_rank else factor.R
+    assert run.objective == pytest.approx(fitness(R, run.labels))
+    assert run.n_iter == 0 and 10 <= run.labels.sum() <= 14  # balance=.2
 
 
 def test_predictions_are_those_of_the_final_labels():
