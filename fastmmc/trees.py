@@ -463,7 +463,7 @@ class TreeGrower:
         }
         params = self.params | {name: run[name] for name in run if name in self.method.parameters}
         rank = params.get("rank")
-        if isinstance(rank, int | np.integer) and leaf is not self.root:
+        if isinstance(rank, int | np.integer) and rank <= self.data.X.shape[0]:
             params["rank"] = min(rank, leaf.rows.size)
         return params
 

@@ -326,6 +326,15 @@ def test_a_rank_counts_for_all_points(overlapping):
     assert all(rank <= min(20, size) for size, rank in ranks)
 
 
+def test_a_rank_counts_for_points_of_weight_zero_too(overlapping):
+    weights = np.r_[0.0, np.ones(59)]
+    given = {"sample_weight": weights, "random_state": 0}
+    res = fastmmc.recursive_mmc(overlapping, 2, method_params={"rank": 60, "sigma": 0.5}, **given)
+    assert res.tree.nodes[0].params["rank"] == 59
+    with pytest.raises(ValueError, match="rank must be at most"):
+        fastmmc.recursive_mmc(overlapping, 2, method_params={"rank": 61}, **given)
+
+
 def test_one_cluster(overlapping):
     res = fastmmc.recursive_mmc(overlapping, 1, method="evo_mmc")
     assert res.sizes.tolist() == [60] and res.converged and res.n_iter == 0

@@ -345,9 +345,12 @@ def _among_all(result, clustered, points):
 
 def _only(counting, points, kernel, call):
     """Return the call with the parameters of the points that count alone."""
-    weights, init, landmarks = call.sample_weight, call.init, call.landmarks
+    weights, init, rank, landmarks = call.sample_weight, call.init, call.rank, call.landmarks
     if counting.size < 2:
         raise ValueError("sample_weight must be above 0 for at least 2 points, one a cluster")
+    check_form(points, kernel, **values(call, LandmarkParameters), dtype=None)
+    if isinstance(rank, int | np.integer):  # of all points
+        rank = min(rank, counting.size)
     if not isinstance(init, str):
         init = check_init(init, weights.size, 2, kernel, STARTS)[counting]
     if np.ndim(landmarks) == 1:
@@ -355,7 +358,8 @@ def _only(counting, points, kernel, call):
         if not np.isin(landmarks, counting).all():
             raise ValueError("landmarks must be points whose sample_weight is above 0")
         landmarks = np.searchsorted(counting, landmarks)
-    return replace(call, sample_weight=weights[counting], init=init, landmarks=landmarks)
+    part = {"sample_weight": weights[counting], "init": init}
+    return replace(call, **part, rank=rank, landmarks=landmarks)
 
 
 def _extend(result, counting, points):

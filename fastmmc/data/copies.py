@@ -70,7 +70,7 @@ class Copies:
         if np.ndim(getattr(call, "landmarks", None)) == 1:
             changed["landmarks"] = np.unique(self.members[np.asarray(call.landmarks)])
             changed["rank"] = changed["landmarks"].size
-        elif isinstance(getattr(call, "rank", None), int):
+        elif isinstance(getattr(call, "rank", None), int | np.integer):
             changed["rank"] = min(call.rank, self.first.size)
         return replace(call, **changed)
 

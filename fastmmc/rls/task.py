@@ -244,7 +244,7 @@ def _of_rows(call, source, rows):
     elif np.ndim(getattr(call, "landmarks", None)) == 1:
         told["landmarks"] = _among(rows, np.asarray(call.landmarks))
         told["rank"] = told["landmarks"].size
-    elif isinstance(getattr(call, "rank", None), int):
+    elif isinstance(getattr(call, "rank", None), int | np.integer):
         told["rank"] = min(call.rank, rows.size)
     return replace(call, **told)
 

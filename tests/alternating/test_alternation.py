@@ -505,6 +505,19 @@ def test_a_point_of_weight_zero_does_not_count(function, overlapping, rng, form)
         np.testing.assert_array_equal(result.support, np.flatnonzero(kept)[alone.support])
 
 
+@pytest.mark.parametrize("kind", [int, np.int64])
+def test_a_rank_counts_for_all_points(overlapping, kind):
+    weights = np.r_[np.zeros(10), np.ones(50)]
+    given = {"random_state": 0, "n_init": 1, "sigma": 0.5}
+    result = fastmmc.iter_svr(overlapping, rank=kind(55), sample_weight=weights, **given)
+    alone = fastmmc.iter_svr(overlapping[10:], rank=50, **given)
+    assert result.params["rank"] == 50 and result.objective == alone.objective
+    twice = np.repeat(overlapping[:30], 2, axis=0)
+    assert fastmmc.iter_svr(twice, rank=kind(55), **given).params["rank"] == 30
+    with pytest.raises(ValueError, match="rank must be at most 60"):
+        fastmmc.iter_svr(overlapping, rank=kind(61), sample_weight=weights, **given)
+
+
 def test_landmarks_must_count(overlapping):
     weights = np.ones(60)
     weights[:5] = 0.0

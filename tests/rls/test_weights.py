@@ -356,10 +356,11 @@ def test_wrong_weights_are_refused_with_their_rows(weights, told, message):
         fastmmc.umc_rls(X, K, sample_weight=weights, random_state=0, **told)
 
 
-def test_a_rank_may_be_that_of_all_points_if_some_have_no_weight():
+@pytest.mark.parametrize("rank", [20, np.int64(20)])
+def test_a_rank_may_be_that_of_all_points_if_some_have_no_weight(rank):
     X = np.random.default_rng(0).standard_normal((20, 2))
     weights = np.r_[0.0, np.ones(19)]
-    res = fastmmc.umc_rls(X, K, rank=20, sample_weight=weights, random_state=0)
+    res = fastmmc.umc_rls(X, K, rank=rank, sample_weight=weights, random_state=0)
     assert res.params["rank"] == 19
 
 
