@@ -51,8 +51,9 @@ def search_bias(scores, bounds, loss, epsilon=0.0, tied=False):
     The best labels are a split of the sorted scores o_i = w . phi(x_i), equal ones in the order of
     the points: exchanging two labels in the wrong order never raises the loss, which is |f - y|
     ("laplace"; deviations up to epsilon cost nothing), max(0, 1 - y f) ("hinge") or (f - y)^2
-    ("square"). Tied labels must be the signs of o + b, so that equal scores have equal labels;
-    otherwise the bias is independent of the border between the labels.
+    ("square"). Where weights differ, an exchange may break the bounds, and other labels may be
+    better than the best split. Tied labels must be the signs of o + b, so that equal scores have
+    equal labels; otherwise the bias is independent of the border between the labels.
     """
     order = np.argsort(scores, kind="stable")
     # Centred sums keep their digits if all scores are large and alike.

@@ -100,6 +100,12 @@ class Problem:
         return None if self.features is None else self.features.Z
 
     @property
+    def is_uneven(self):
+        """Whether weights differ, so that the best labels of a round may be worse than before."""
+        weights = self.call.sample_weight
+        return weights is not None and bool(np.ptp(weights) > 0.0)
+
+    @property
     def starts_as_told(self):
         """Whether the first labels are given, or a tied bias asks for the paper's rounds."""
         return self.tied or not isinstance(self.call.init, str)
@@ -286,7 +292,8 @@ class Alternation:
 
     With a joint bias both halves of a round lower |w|^2 + 2C sum s_i loss(y_i, f_i), so the rounds
     end. An inexact machine may hide a decrease; then it is refined before the round is judged. With
-    a tied bias the objective may rise, and labels that occurred before end the start.
+    a tied bias, or where weights differ, the objective may rise in a round, and labels that
+    occurred before end the start.
     """
 
     def __init__(self, problem, index, rng):
@@ -365,8 +372,8 @@ class Alternation:
         split, objective = self._relabel(machine)
         labels = np.packbits(split.y > 0).tobytes()
         falls = self._problem.tied or objective < self.objective * (1.0 - least)
-        goes_on = falls and labels not in self._seen
-        enough = np.inf if goes_on else call.tol if falls else least
+        is_new = labels not in self._seen
+        enough = np.inf if falls and is_new else call.tol if falls else least
         if machine.relative_gap() > enough and machine.refine():
             return False
         self._keep(split, objective)
@@ -374,7 +381,7 @@ class Alternation:
         gives_up = machine.capped and not machine.relative_gap() <= most
         if gives_up or machine.relative_gap() > max(enough, most) or not np.isfinite(objective):
             self.status = Status.NUMERICAL
-        if not goes_on:
+        if not (is_new and (falls or self._problem.is_uneven)):
             return True
         self._seen.add(labels)
         if self.n_iter == call.max_iter:

@@ -222,6 +222,17 @@ def test_a_weight_stands_for_equal_points(function, rank):
     assert np.array_equal(np.repeat(weighted.labels, s), repeated.labels)
 
 
+def test_rounds_of_weighted_points_go_on_beyond_one_that_rises():
+    """The best split may be worse than the present labels there, and lead to better ones."""
+    rng = np.random.default_rng(203)
+    X, weights = rng.normal(size=(60, 2)), rng.uniform(0.2, 2.0, 60)
+    given = {"sample_weight": weights, "C": 5.0, "sigma": 2.0}
+    result = fastmmc.iter_ls_svm(X, n_init=1, random_state=0, **given)
+    again = fastmmc.iter_ls_svm(X, init=result.labels, **given)
+    assert result.converged and (np.diff(result.history) <= 0).all()
+    assert again.objective == pytest.approx(result.objective)
+
+
 def test_weights_count_in_the_balance():
     X = np.arange(12.0)[:, None]
     s = np.where(np.arange(12) < 3, 3.0, 1.0)
