@@ -199,6 +199,19 @@ def test_solvers_agree(function, overlapping):
     assert adjusted_rand_score(results[0].labels, results[1].labels) == 1.0
 
 
+@pytest.mark.parametrize("given", [{}, {"kernel": "poly", "degree": 2}])
+def test_few_features_are_the_whole_of_a_wide_kernel(given, rng):
+    X = rng.standard_t(3, (600, 2))
+    X[:300, 0] += 6.0
+    given = {"random_state": 0, "C": 1.0} | given
+    few, dense = fastmmc.iter_svr(X, **given), fastmmc.iter_svr(X, rank=None, **given)
+    assert few.params["rank"] < 60 and dense.params["rank"] is None
+    assert few.objective == pytest.approx(dense.objective, rel=1e-3)
+    assert adjusted_rand_score(few.labels, dense.labels) > 0.95
+    narrow = fastmmc.iter_svr(X, sigma=0.5, C=1.0, random_state=0)
+    assert narrow.params["rank"] is None
+
+
 def test_liblinear_on_features(two_blobs):
     X, y = two_blobs
     result = fastmmc.iter_svr(X, C=1.0, rank=20, solver="linear", balance=0.1, random_state=0)
