@@ -25,7 +25,7 @@ from fastmmc.kernels.libsvm import (
     train_linear_machine,
 )
 
-# Most steps of the dual solver in one round, as a multiple of n.
+# Most steps of a dual solver in one round, as a multiple of n, unless another one may take over.
 MOST_STEPS = 10_000
 
 # A part of the points is solved to the first share of the violation among all points, and holds
@@ -178,12 +178,14 @@ class DualMachine(SupportMachine):
     Most points end at a bound and stay there. So the solver works on a part: the points between
     their bounds, and those that violate the optimality conditions or nearly do. Once they are
     solved, to a share of the violation among all points, it looks at all points and chooses again.
-    It stops when both the violation and the relative duality gap are at most ``tol``.
+    It stops when both the violation and the relative duality gap are at most ``tol``, or after
+    ``most_steps`` n steps in one round.
     """
 
-    def __init__(self, K, cost, hinge, epsilon, tol):
+    def __init__(self, K, cost, hinge, epsilon, tol, most_steps=None):
         super().__init__(cost, hinge, epsilon, tol)
         self._K = K
+        self._most_steps = MOST_STEPS if most_steps is None else most_steps
         self._all = _new_dual(np.diagonal(K), self.u)
         self._y = np.zeros(cost.size)
         self._stall_steps = max(STALL_STEPS * cost.size, LEAST_STALL_STEPS)
@@ -196,7 +198,7 @@ class DualMachine(SupportMachine):
         dual.grad[:] += y - self._y
         super().begin(y)
         self._violation = self._tol
-        self._steps_left = MOST_STEPS * self.u.size
+        self._steps_left = self._most_steps * self.u.size
         self._begin_watch()
         before = self.u.copy()
         dual.lower[:], dual.upper[:] = box(y, self._cost, self._hinge)

@@ -120,7 +120,8 @@ class IterSVMParameters(IterLSSVMParameters, before="kernel"):
         Trains the machine. On the Gram matrix "smo", the compiled dual solver, each round starting
         from the last, or "libsvm", scikit-learn's SVR or SVC; on features (low rank, or a linear
         kernel) "interior", an interior-point method, or "linear", scikit-learn's LinearSVR or
-        LinearSVC, which penalise the bias too. "auto" is "smo" or "interior".
+        LinearSVC, which penalise the bias too. "auto" is "smo" or "interior", which also takes over
+        where "smo" crawls.
         """,
     )
     tol: float = parameter(

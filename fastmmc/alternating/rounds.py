@@ -22,7 +22,7 @@ from fastmmc.alternating.machines import (
 from fastmmc.alternating.merging import averaging, merge_near
 from fastmmc.alternating.start import first_labels, gram_matrix
 from fastmmc.core.declare import Parameters
-from fastmmc.core.execution import OutOfTime, RunControl
+from fastmmc.core.execution import OutOfTime, RunControl, fixed_seed
 from fastmmc.core.status import Status
 from fastmmc.kernels.gram import Kernel, box_diagonal, kernel_product, resolve_kernel
 from fastmmc.kernels.nystroem import Features, Form, brief_features, form_features, with_landmarks
@@ -131,6 +131,11 @@ class Problem:
         # Only linear features are less their mean.
         is_centred = self.features is not None and not self.is_low_rank
         return float(self.features.to_Z[-1] @ w) if is_centred else 0.0
+
+    @property
+    def may_hand_over(self):
+        """Whether the interior-point method may take over: it needs inner products."""
+        return self.call.solver == "auto" and self.kernel.name not in ("precomputed", "callable")
 
     @property
     def is_low_rank(self):
@@ -308,7 +313,9 @@ def _make_machine(problem, loss, seed):
     if Z is None:
         if call.solver == "libsvm":
             return LibsvmMachine(K, *given, call.tol, control)
-        return DualMachine(K, *given, call.tol)
+        # The interior-point method takes as long as n^2 / 4 steps, each of n operations.
+        most_steps = K.shape[0] // 4 if problem.may_hand_over else None
+        return DualMachine(K, *given, call.tol, most_steps)
     if call.solver == "linear":
         return LinearMachine(Z, *given, call.tol, seed, control)
     return InteriorMachine(Z, *given, INTERIOR_TOLERANCE * call.tol, control.check_time)
@@ -353,7 +360,7 @@ class Alternation:
     def step(self, budget):
         """Continue; return whether the alternation has ended."""
         if self._scout is None:
-            return self._machine.step(budget) and self._end_round()
+            return self._machine.step(budget) and not self._hands_over() and self._end_round()
         if self._scout.step(budget):
             if not self._problem.is_trained:
                 return True  # `finish` labels all points
@@ -363,6 +370,22 @@ class Alternation:
             self._machine.expect(w, split.bias)
             self._begin(split.y)
         return False
+
+    def _hands_over(self):
+        """Tell whether the interior-point method takes over, where pairs of points crawl."""
+        problem, machine = self._problem, self._machine
+        is_slow = isinstance(machine, DualMachine) and machine.capped
+        if not (is_slow and problem.may_hand_over) or machine.relative_gap() <= self._call.tol:
+            return False
+        form, given = Form(self._y.size, "pivoted", rank_tol=SMOOTH), Kernel("precomputed")
+        look = problem.control.check_time
+        try:
+            features = form_features(problem.K, given, form, fixed_seed(0), look)
+        except (MemoryError, OutOfTime):
+            return False
+        self._machine = _make_machine(replace(problem, features=features), problem.loss, 0)
+        self._machine.begin(self._y)
+        return True
 
     def fraction(self):
         """Return a guess of the share that is over: most runs end within ten rounds."""

@@ -212,6 +212,18 @@ def test_few_features_are_the_whole_of_a_wide_kernel(given, rng):
     assert narrow.params["rank"] is None
 
 
+@pytest.mark.parametrize("given", [{"sigma": 0.5}, {"kernel": "poly"}])
+def test_the_interior_point_method_takes_over_where_pairs_crawl(given, rng):
+    """Two normal columns with C = 500: pairs alone end short of the tolerance after seconds."""
+    X = rng.standard_normal((200, 2 if "sigma" in given else 6))
+    X[:100, 0] += 4.0
+    result = fastmmc.iter_svr(X, rank=None, random_state=0, **given)
+    features = fastmmc.iter_svr(X, rank=200, random_state=0, **given)
+    assert result.converged and result.duality_gap < 2e-3 * result.objective
+    assert result.objective == pytest.approx(features.objective, rel=2e-3)
+    np.testing.assert_array_equal(result.predict(X), result.labels)
+
+
 def test_liblinear_on_features(two_blobs):
     X, y = two_blobs
     result = fastmmc.iter_svr(X, C=1.0, rank=20, solver="linear", balance=0.1, random_state=0)
