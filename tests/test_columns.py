@@ -677,3 +677,40 @@ def test_complex_numbers_are_refused():
     frame = pd.DataFrame({"a": np.arange(9.0), "z": np.arange(9) * 1j})
     with pytest.raises(ValueError, match="complex numbers: give their real"):
         fastmmc.cluster(frame, 2)
+
+
+@pytest.mark.parametrize("shift", [0.0, 273.15, 10_000.0])
+def test_a_power_keeps_columns_far_from_zero(shift, rng):
+    """Unbounded, it made two values of 400 at 10,000, and the index was .12."""
+    y = (rng.random(400) > 0.8).astype(int)
+    frame = pd.DataFrame(
+        {
+            "level": shift + 6.0 * y + rng.gamma(3, 0.4, 400),
+            "flow": 2.5 * y + rng.normal(0, 1, 400),
+            "site": rng.choice(list("abcde"), 400),
+        }
+    )
+    result = fastmmc.cluster(frame, 2, random_state=0)
+    assert np.unique(learn_coding(frame)[0][:, 0]).size == 400
+    assert adjusted_rand_score(y, result.labels) > 0.95
+
+
+@pytest.mark.parametrize(
+    "form", ["%d-%b-%Y", "%b %d, %Y", "%m/%d/%Y %I:%M:%S %p", "%d-%b-%Y %H:%M"]
+)
+def test_dates_of_spreadsheets_are_read(form):
+    when = pd.Timestamp("2024-01-15 15:04:05") + pd.to_timedelta(np.arange(60) * 7, "D")
+    frame = pd.DataFrame({"when": when.strftime(form), "x": np.arange(60) % 7 / 3})
+    coding = learn_coding(frame)[1]
+    assert coding.columns[0].kind == "dates"
+
+
+def test_rows_of_weight_zero_have_no_part_in_the_coding(rng):
+    frame = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice(list("xy"), 60)})
+    frame.loc[5, "a"] = np.nan
+    more = pd.concat([frame, pd.DataFrame({"a": [1e6], "b": ["z"]})], ignore_index=True)
+    with pytest.warns(UserWarning, match="not seen before"):
+        result = fastmmc.cluster(more, 2, sample_weight=[1.0] * 60 + [0.0], random_state=0)
+    expected = fastmmc.cluster(frame, 2, random_state=0)
+    assert str(result.coding) == str(expected.coding)
+    np.testing.assert_array_equal(result.labels[:60], expected.labels)

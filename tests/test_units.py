@@ -18,8 +18,9 @@ from sklearn.preprocessing import StandardScaler
 
 import fastmmc
 from fastmmc import plotting
+from fastmmc.data.columns import CATEGORY_DISTANCE
 from fastmmc.data.standardization import fit_scaler
-from fastmmc.data.units import find_indicators, have_different_units
+from fastmmc.data.units import have_different_units
 from tests.cli.runner import labels_of
 
 MESSAGE = "columns of X seem to have different units"
@@ -301,20 +302,52 @@ def coded(*columns):
     return np.hstack([column[:, None] == np.arange(column.max() + 1) for column in columns]) * 1.0
 
 
-def test_columns_that_code_categories_are_found():
-    rng = np.random.default_rng(0)
-    numbers, three, two = (
-        rng.normal(size=(60, 2)),
-        rng.integers(3, size=60),
-        rng.integers(2, size=60),
+def test_one_wrong_cell_or_a_nearly_constant_column_hides_no_difference(rng):
+    X = np.column_stack(
+        (7.0 + 0.5 * rng.normal(size=300), 100.0 + 20.0 * rng.normal(size=(300, 4)))
     )
-    X = np.column_stack((numbers[:, 0], coded(three, two), numbers[:, 1], coded(three)))
-    expected = [False] + [True] * 5 + [False] + [True] * 3
-    assert find_indicators(X).tolist() == expected
-    # A column of bits, one that lacks a category, a number among them, and a constant.
-    bits = np.column_stack((rng.integers(2, size=60), coded(three)[:, 1:], numbers, np.ones(60)))
-    assert not find_indicators(bits).any()
-    assert not find_indicators(csr_array(X)).any()
+    assert have_different_units(X)
+    assert have_different_units(np.column_stack((X, 500.0 * (np.arange(300) == 7))))
+    X[3, 0] = 70.0
+    assert have_different_units(X)
+
+
+def test_columns_of_two_values_span_what_a_category_does(rng):
+    """Whatever else there is, and in whatever order; others have deviation 1."""
+    three, two = rng.integers(3, size=60), rng.integers(2, size=60)
+    X = np.column_stack((coded(three)[:, 1:], rng.normal(size=60), 7.0 - 3.0 * two, np.ones(60)))
+    scaled = fit_scaler(X).transform(X)
+    assert_allclose(np.ptp(scaled, axis=0)[[0, 1, 3, 4]], [*[CATEGORY_DISTANCE / 2**0.5] * 3, 0.0])
+    assert_allclose(scaled.std(axis=0)[2], 1.0)
+    rare = csr_array(X)
+    assert_allclose(fit_scaler(rare).scale, StandardScaler(with_mean=False).fit(rare).scale_)
+
+
+def test_a_table_of_numbers_is_the_same_however_it_comes(tmp_path, capsys):
+    """With an id or a missing cell the coding scales, and the index was 0 in place of 1."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(3, 300, p=[0.4, 0.35, 0.25])
+    told = {"age": [30, 45, 65], "income": [2e4, 6e4, 4e4], "spend": [300, 800, 1500]}
+    frame = pd.DataFrame(
+        {name: np.array(means)[y] * (1 + rng.normal(0, 0.1, 300)) for name, means in told.items()}
+        | {"region": rng.choice(list("nsew"), 300), "member": rng.choice(["yes", "no"], 300)}
+    )
+    frame = pd.get_dummies(frame, dtype=int, drop_first=True)
+    lacking = frame.copy()
+    lacking.iloc[3, 0] = np.nan
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    found = [labels_of(capsys, "cluster", tmp_path / "table.csv", "-k", "3")[0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the id
+        for X in (
+            frame,
+            frame.to_numpy(),
+            frame.iloc[:, ::-1],
+            frame.assign(id=range(300)),
+            lacking,
+        ):
+            found.append(fastmmc.cluster(X, 3, random_state=0).labels)
+    assert all(adjusted_rand_score(y, labels) > 0.98 for labels in found)
 
 
 @pytest.mark.parametrize("units", [pytest.param(1.0, marks=pytest.mark.slow), 100.0])

@@ -129,8 +129,8 @@ def add_command(commands):
     given.add_argument(
         "--standardize",
         action="store_true",
-        help=f"scale every column to mean 0 and standard deviation 1; {CHOOSER} does it by itself "
-        "where columns seem to have different units",
+        help=f"scale columns to mean 0 and deviation 1, binary ones less; {CHOOSER} does it by "
+        "itself where columns seem to have different units",
     )
     given.add_argument(
         "--fill-missing",

@@ -348,7 +348,7 @@ def _in_numbers(call):
     has_units = metric == "euclidean" and not callable(getattr(call, "kernel", None))
     scaled = getattr(call, "standardize", False) if has_units else None
     weights = getattr(call, "sample_weight", None)
-    if scaled == "auto" and is_frame(call.X):
+    if is_frame(call.X):
         weights = validation.check_sample_weight(weights, call.X.shape[0])
     call.X, coding = learn_coding(call.X, scaled, weights)
     if coding is not None and scaled:

@@ -39,8 +39,10 @@ DATES = (
     "%d-%m-%Y",
     "%m-%d-%Y",
     "%d %b %Y",
+    "%d-%b-%Y",
+    "%b %d, %Y",
 )
-TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
+TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 FORMATS = tuple(date + time for date in DATES for time in TIMES)
 CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f")
 # In these 05/03/2024 may be in May or in March.

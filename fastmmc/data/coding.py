@@ -13,6 +13,7 @@ from fastmmc.data.columns import (
     Column,
     DateColumn,
     NumberColumn,
+    binary_scale,
     check_finite,
     counted,
     even_power,
@@ -198,9 +199,9 @@ def as_frame(X) -> Frame:
 def learn_coding(X, scaled=False, weights=None):
     """Return a data frame as numbers, and its coding; anything else as it is, and None.
 
-    A frame of numbers alone, none of which is missing and none an id, needs no coding. ``scaled``
-    and ``weights`` are as for :func:`fit_coding`; of different units the user is warned if it is
-    False, and not if it is None.
+    A frame of numbers alone, none of which is missing and none an id, needs no coding. Rows of
+    weight 0 have no part in it. ``scaled`` and ``weights`` are as for :func:`fit_coding`; of
+    different units the user is warned if it is False, and not if it is None.
     """
     if not is_frame(X):
         return X, None
@@ -209,7 +210,10 @@ def learn_coding(X, scaled=False, weights=None):
         raise ValueError("X has no columns; give at least one")
     if not frame.n_rows:
         return X, None
-    coding = fit_coding(frame, scaled=scaled, weights=weights)
+    counting = frame
+    if weights is not None and (weights == 0).any():
+        counting, weights = frame.take(np.flatnonzero(weights)), weights[weights > 0]
+    coding = fit_coding(counting, scaled=scaled, weights=weights)
     has_ids = any(column.said == IDS for column in coding.left_out())
     if not has_ids and all(
         values.kind == "numbers" and not np.isnan(values.cells).any() for values in frame.columns
@@ -276,8 +280,9 @@ def fit_coding(
     if scaled == "auto" and kinds == {"numbers"}:
         is_mixed = have_different_units(_numbers_of(columns, frame), weights)
     columns = [_in_units(column, is_mixed) for column in columns]
-    if len(kinds) > 1:
-        columns = [_made_even(*pair) for pair in zip(columns, frame.columns, strict=True)]
+    if is_mixed:
+        weigh = _made_even if len(kinds) > 1 else _weighed
+        columns = [weigh(*pair) for pair in zip(columns, frame.columns, strict=True)]
     return Coding(tuple(columns), is_mixed)
 
 
@@ -303,6 +308,8 @@ def code_numbers(names, first, figures, *, keeps_all, scaled) -> Coding:
     for name, cells_, mean, scale, low, high in zip(names, first, *figures, strict=True):
         is_whole, known = cells_.dtype.kind in "iu", cells_.astype(np.float64)
         unused = None if keeps_all else unused_numbers(name, known, low == high, is_whole)
+        if scaled and low < high and np.isin(known, (low, high)).all():
+            scale = binary_scale(low, high)
         mean, scale = float(mean), float(scale)
         columns.append(unused or NumberColumn(name, "numbers", mean, shift=mean, scale=scale))
     if not any(column.width for column in columns):
@@ -322,6 +329,15 @@ def _in_units(column, is_mixed):
     # The mark of missing cells has the column's units.
     marker = column.marker * column.scale if np.isfinite(column.scale) else column.marker
     return replace(column, shift=0.0, scale=1.0, marker=marker)
+
+
+def _weighed(column, values):
+    """Return a column of numbers; one of two numbers alone weighs as a category does."""
+    if column.kind != "numbers":
+        return column
+    numbers = column.read(values)[0].astype(np.float64)
+    found = np.unique(numbers[~np.isnan(numbers)])
+    return replace(column, scale=binary_scale(*map(float, found))) if found.size == 2 else column
 
 
 def _made_even(column, values):

@@ -25,6 +25,11 @@ LEAST_CATEGORY = 0.01
 # where cells are missing at random (.709 without), .768 where more are in some clusters (.727).
 MISSING_DISTANCE = 0.5
 
+# The least and the largest power. Powers beyond turn a column far from 0 into two values: without
+# bounds the ARI of a skewed column of clusters beside a category is .12 if 10,000 is added to it,
+# and .87 with 273.15 (.99 with bounds, and with neither).
+POWERS = -2.0, 4.0
+
 # Cycles of dates, in days, and how often the dates must run through one for it to count.
 CYCLES = {"time of day": 1.0, "day of the week": 7.0, "time of year": 365.2425}
 LEAST_CYCLES = 3.0
@@ -253,6 +258,15 @@ def _not_read(texts, numbers):
     return [texts[i] for i in np.isnan(numbers).nonzero()[0] if texts[i] is not None]
 
 
+def binary_scale(low, high):
+    """Return what to divide a column of two numbers by, in a table of numbers that is scaled.
+
+    It is then one of the two columns of a category. With deviation 1 it would weigh more than any
+    other column, the more the rarer one of the numbers is.
+    """
+    return (high - low) * (2**0.5 / CATEGORY_DISTANCE)
+
+
 def yeo_johnson(numbers, power, unit=1.0):
     """Return numbers transformed by a power: ((1 + x)^p - 1) / p, odd in x but with 2 - p below 0.
 
@@ -272,7 +286,7 @@ def even_power(numbers):
         value = 0.5 * numbers.size * np.log(yeo_johnson(numbers, power).var())
         return value - (power - 1.0) * total if np.isfinite(value) else np.inf
 
-    return float(minimize_scalar(cost, bracket=(-2.0, 2.0)).x)
+    return float(minimize_scalar(cost, bounds=POWERS, method="bounded").x)
 
 
 def fit_column(name, values, mark, **options):

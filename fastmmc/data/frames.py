@@ -62,6 +62,12 @@ class Values:
         """The known texts as floats, or None where they are more than digits, points and signs."""
         return written.plain_numbers(self.known)
 
+    def take(self, rows: np.ndarray) -> "Values":
+        """Return the values of some rows."""
+        if isinstance(self.cells, np.ndarray):
+            return Values(self.kind, self.cells[rows])
+        return Values(self.kind, [self.cells[i] for i in rows])
+
     def numbers(self, mark: str) -> np.ndarray:
         """Return texts with this decimal mark as (n,) float64, NaN where no finite numbers."""
         if mark not in self._numbers:
@@ -83,6 +89,10 @@ class Frame(NamedTuple):
     def n_rows(self) -> int:
         """The length of the columns."""
         return len(self.columns[0].cells)
+
+    def take(self, rows: np.ndarray) -> "Frame":
+        """Return some rows."""
+        return self._replace(columns=[values.take(rows) for values in self.columns])
 
 
 def is_frame(X: object) -> bool:

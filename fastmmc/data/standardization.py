@@ -11,10 +11,10 @@ from fastmmc.core.column_names import Named
 from fastmmc.core.execution import is_first
 from fastmmc.core.saving import stored
 from fastmmc.data.blocks import in_blocks
-from fastmmc.data.columns import CATEGORY_DISTANCE
+from fastmmc.data.columns import binary_scale
 from fastmmc.data.copies import Copies
 from fastmmc.data.metrics import has_metric, make_points
-from fastmmc.data.units import find_indicators, have_different_units
+from fastmmc.data.units import have_different_units
 
 FLOATS = [np.float64, np.float32]
 
@@ -126,7 +126,7 @@ def _weights(call, X):
 def fit_scaler(X, weights=None):
     """Return what gives the columns of such points unit variance, and if dense the mean 0.
 
-    Columns that code a category weigh as they do in a table.
+    Dense columns of two values weigh as categories do in a table.
     """
     scaler = StandardScaler(with_mean=not issparse(X))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -134,6 +134,8 @@ def fit_scaler(X, weights=None):
     if not np.isfinite(scaler.scale_).all():
         column = int(np.argmin(np.isfinite(scaler.scale_)))
         raise ValueError(f"X: the variance of column {column} overflows; scale it down")
-    # Columns of 0 and 1 would weigh more than one of numbers, the more the rarer they are.
-    scale = np.where(find_indicators(X), 2**0.5 / CATEGORY_DISTANCE, scaler.scale_)
-    return Scaler(scale, scaler.mean_ if scaler.with_mean else None)
+    if issparse(X):
+        return Scaler(scaler.scale_)
+    low, high = X.min(axis=0), X.max(axis=0)
+    is_binary = (low < high) & ((X == low) | (X == high)).all(axis=0)
+    return Scaler(np.where(is_binary, binary_scale(low, high), scaler.scale_), scaler.mean_)

@@ -6,10 +6,13 @@ from scipy.sparse import issparse
 from fastmmc.core.execution import is_first, warn_user
 from fastmmc.kernels.gram import evenly
 
-# A column is lost beside another if all its values lie within this share of what that one spans
-# between its quantiles below. So neither outliers nor rare values make a difference of units.
+# A column is lost beside another if nearly all its values, those between the second pair of
+# quantiles, lie within this share of what that one spans between the first. So neither outliers nor
+# rare values make a difference of units, and one wrong cell hides none: with the range in place of
+# the second pair a cell of 0 among 300 values of pH takes the ARI of two columns from 1.00 to .26.
 LOST = 1 / 15
 QUANTILES = 0.05, 0.95
+NEARLY_ALL = 0.005, 0.995
 
 # Some pixels of pictures, and the last principal components, are nearly constant; it takes this
 # share of the columns that are not.
@@ -21,31 +24,6 @@ MOST_NUMBERS = 300_000
 
 # Columns that a message names.
 NAMED = 3
-
-
-def find_indicators(points):
-    """Return the columns that code categories: (d,) bool, True where some beside each other do.
-
-    They hold 0 and 1 alone, and of each category one is 1 in every row.
-    """
-    found = np.zeros(points.shape[1], dtype=bool)
-    if issparse(points):
-        return found
-    some = points[:LEAST_POINTS]
-    may_be = ((some == 0) | (some == 1)).all(axis=0)
-    first, total = 0, np.zeros(len(points))
-    for j, column in enumerate(points.T):
-        if not (may_be[j] and ((column == 0) | (column == 1)).all()):
-            first, total = j + 1, np.zeros(len(points))
-            continue
-        total += column
-        if total.max() > 1:
-            # This column may be the first of another category.
-            first, total = j, column.astype(np.float64)
-        elif total.min() == 1:
-            found[first : j + 1] = j > first
-            first, total = j + 1, np.zeros(len(points))
-    return found
 
 
 def warn_of_units(points, names):
@@ -95,16 +73,19 @@ def _most_rows(points):
 
 def _lost(span, whole):
     """Return the columns that are lost beside others; none if these are few."""
-    lost = np.flatnonzero((whole > 0) & (whole < LOST * span.max()))
-    return lost if lost.size >= LEAST_SHARE * np.count_nonzero(whole) else lost[:0]
+    varies = span > 0
+    lost = np.flatnonzero(varies & (whole < LOST * span.max()))
+    return lost if lost.size >= LEAST_SHARE * np.count_nonzero(varies) else lost[:0]
 
 
 def _spans(points):
-    """Return what each column spans between its quantiles, and in all, by some of the points."""
+    """Return what each column spans, in the middle and nearly in all, by some of the points."""
     sample = points[evenly(points.shape[0], _most_rows(points))].astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # the solvers refuse such numbers
-        low, high = np.quantile(sample, QUANTILES, axis=0)
-        return high - low, np.ptp(sample, axis=0)
+        least, low, high, most = np.quantile(
+            sample, [*NEARLY_ALL[:1], *QUANTILES, NEARLY_ALL[1]], axis=0
+        )
+        return high - low, most - least
 
 
 def _list(columns, names):
