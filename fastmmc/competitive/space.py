@@ -162,7 +162,9 @@ def assign_rows(rows, centers):
     """Return the nearest prototype of every row, (n,) int64, and the sum of squared distances."""
     if issparse(rows):
         labels, squares = nearest_of_sparse(rows, centers)
-        return labels, float(squares.sum())
+        # Added up one by one, as of dense rows.
+        blocks = gen_batches(squares.size, BLOCK)
+        return labels, sum((float(np.cumsum(squares[b])[-1]) for b in blocks), 0.0)
     labels = np.empty(rows.shape[0], dtype=np.int64)
 
     def assign(block):
