@@ -301,3 +301,10 @@ def test_every_parameter_has_an_entry_of_its_own(kind):
         assert entries[name], f"{name} has no type"
         if parameter.default is not parameter.empty:
             assert re.search(r"\bdefault[=: ]", entries[name]), f"{name} has no default"
+
+
+def test_what_fit_makes_is_named_before_it():
+    model = fastmmc.AutoMMC(3)
+    assert not hasattr(model, "probabilities_") and fastmmc.AutoMMC.probabilities_.__doc__ is None
+    with pytest.raises(AttributeError, match="no attribute 'probabilities_' before fit"):
+        model.probabilities_  # noqa: B018

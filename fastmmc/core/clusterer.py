@@ -62,12 +62,16 @@ array([ True,  True])"""
 EXAMPLE_OPTIONS = "n_clusters=2", "random_state=0"  # as far as an estimator has them
 
 
-def _of_result(name, estimator):
-    """Return what a fitted estimator has of its result."""
-    if "result_" not in vars(estimator):
-        kind = type(estimator).__name__
-        raise AttributeError(f"{kind!r} object has no attribute '{name}_' before fit")
-    return getattr(estimator.result_, name)
+def _of_result(name):
+    """Return a property that gives what a fitted estimator has of its result."""
+
+    def get(estimator):
+        if "result_" not in vars(estimator):
+            kind = type(estimator).__name__
+            raise AttributeError(f"{kind!r} object has no attribute '{name}_' before fit")
+        return getattr(estimator.result_, name)
+
+    return property(get)
 
 
 class Clusterer(
@@ -93,7 +97,7 @@ class Clusterer(
     def __init_subclass__(cls, solver=None, paper="", summary="", extra=None, needs=(), **options):
         super().__init_subclass__(**options)
         for late in vars(cls).get("_late_fields", ()):
-            setattr(cls, f"{late}_", property(partial(_of_result, late)))
+            setattr(cls, f"{late}_", _of_result(late))
         if solver is None:
             return
         cls._solver = staticmethod(solver)
