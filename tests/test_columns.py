@@ -714,3 +714,15 @@ def test_rows_of_weight_zero_have_no_part_in_the_coding(rng):
     expected = fastmmc.cluster(frame, 2, random_state=0)
     assert str(result.coding) == str(expected.coding)
     np.testing.assert_array_equal(result.labels[:60], expected.labels)
+
+
+@pytest.mark.parametrize("solve", [fastmmc.cluster, fastmmc.umc_rls, fastmmc.sammc])
+def test_a_plan_of_a_frame_is_refused(solve):
+    class Lazy:
+        def collect(self):
+            """Make the frame, as that of polars does."""
+
+        select = collect
+
+    with pytest.raises(TypeError, match=r"lazy frame, .* give X.collect"):
+        solve(Lazy(), 2)

@@ -313,7 +313,8 @@ def _make_machine(problem, loss, seed):
     if Z is None:
         if call.solver == "libsvm":
             return LibsvmMachine(K, *given, call.tol, control)
-        # The interior-point method takes as long as n^2 / 4 steps, each of n operations.
+        # The interior-point method takes as long as n^2 / 4 steps, each of n operations. With n^2
+        # of them 600 x 2 points at sigma=0.5 take 5.2 processor seconds in place of 2.0.
         most_steps = K.shape[0] // 4 if problem.may_hand_over else None
         return DualMachine(K, *given, call.tol, most_steps)
     if call.solver == "linear":
@@ -360,7 +361,7 @@ class Alternation:
     def step(self, budget):
         """Continue; return whether the alternation has ended."""
         if self._scout is None:
-            return self._machine.step(budget) and not self._hands_over() and self._end_round()
+            return self._machine.step(budget) and not self._hand_over() and self._end_round()
         if self._scout.step(budget):
             if not self._problem.is_trained:
                 return True  # `finish` labels all points
@@ -371,8 +372,8 @@ class Alternation:
             self._begin(split.y)
         return False
 
-    def _hands_over(self):
-        """Tell whether the interior-point method takes over, where pairs of points crawl."""
+    def _hand_over(self):
+        """Go on with the interior-point method where pairs of points crawl; tell if it does."""
         problem, machine = self._problem, self._machine
         is_slow = isinstance(machine, DualMachine) and machine.capped
         if not (is_slow and problem.may_hand_over) or machine.relative_gap() <= self._call.tol:

@@ -11,7 +11,7 @@ from fastmmc.core.execution import SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.data.links import Links
 from fastmmc.kernels._loops_centers import all_distances
-from fastmmc.kernels.gram import dense_rows
+from fastmmc.kernels.gram import dense_rows, products_margin
 
 # Rows multiplied by the prototypes at a time.
 ROWS = 2048
@@ -79,10 +79,8 @@ class BatchSearch(SlicedSearch):
         self._sums = np.zeros(self._centers.shape)
         self._sizes = np.zeros(self._centers.shape[0])
         self._norms = np.einsum("ij,ij->i", self._centers, self._centers)
-        # A bound on the rounding of |mu|^2 - 2 x . mu, of both that are compared.
-        terms = self._centers.shape[1] + 4
-        scale = self._largest + self._norms.max()
-        self._margin = 8.0 * terms * np.finfo(np.float64).eps * scale
+        largest = self._largest + self._norms.max()
+        self._margin = products_margin(self._centers.shape[1], largest)
 
     def _assign(self, block):
         """Assign a slice of the points to their nearest prototypes."""

@@ -119,10 +119,9 @@ def read_frame(X) -> Frame:
     The names of columns and their ``to_numpy`` are what all three libraries have in common, so that
     none of them is needed here, nor a library that knows them all.
     """
-    if _is_lazy(X):
-        raise TypeError("X is a lazy frame, which has no values yet; give X.collect()")
+    X = whole_table(X)
     if hasattr(X, "column_names"):  # of pyarrow
-        names, series = X.column_names, whole_table(X).columns
+        names, series = X.column_names, X.columns
     elif hasattr(X, "iloc"):
         names, series = X.columns, [X.iloc[:, j] for j in range(X.shape[1])]
     else:
@@ -131,7 +130,12 @@ def read_frame(X) -> Frame:
 
 
 def whole_table(X):
-    """Return a batch of rows of pyarrow as a table, whose names scikit-learn reads; else X."""
+    """Return a batch of rows of pyarrow as a table, whose names scikit-learn reads; else X.
+
+    A plan of a frame is refused.
+    """
+    if _is_lazy(X):
+        raise TypeError("X is a lazy frame, which has no values yet; give X.collect()")
     pyarrow = sys.modules.get("pyarrow")
     is_batch = pyarrow is not None and isinstance(X, pyarrow.RecordBatch)
     return pyarrow.Table.from_batches([X]) if is_batch else X

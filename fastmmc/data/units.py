@@ -82,9 +82,7 @@ def _spans(points):
     """Return what each column spans, in the middle and nearly in all, by some of the points."""
     sample = points[evenly(points.shape[0], _most_rows(points))].astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # the solvers refuse such numbers
-        least, low, high, most = np.quantile(
-            sample, [*NEARLY_ALL[:1], *QUANTILES, NEARLY_ALL[1]], axis=0
-        )
+        low, high, least, most = np.quantile(sample, (*QUANTILES, *NEARLY_ALL), axis=0)
         return high - low, most - least
 
 

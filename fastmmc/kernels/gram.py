@@ -265,6 +265,14 @@ def dense_rows(X, rows):
     return X[rows].toarray() if issparse(X) else X[rows]
 
 
+def products_margin(d, largest):
+    """Return a bound on the rounding of |c|^2 - 2 x . c in d columns, of both that are compared.
+
+    ``largest`` is the most that |x|^2 + |c|^2 may be.
+    """
+    return 8.0 * (d + 4) * np.finfo(np.float64).eps * largest
+
+
 def evenly(n, most):
     """Return at most so many of the indices of n points, evenly spread."""
     return np.linspace(0, n - 1, min(n, most)).astype(np.intp)

@@ -20,6 +20,7 @@ from fastmmc.kernels.gram import (
     KernelColumns,
     dense_rows,
     kernel_product,
+    products_margin,
 )
 
 # Sparse points are made dense in blocks of at most this many numbers.
@@ -256,8 +257,7 @@ def nearest_of_sparse(X, centers, squared=True):
     labels, squares = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
     norms, columns = row_norms(centers, squared=True), np.ascontiguousarray(centers.T)
     largest = row_norms(X, squared=True).max(initial=0.0) + norms.max()
-    # A bound on the rounding of |c|^2 - 2 x . c, of both that are compared.
-    margin = 8.0 * (X.shape[1] + 4) * np.finfo(np.float64).eps * largest
+    margin = products_margin(X.shape[1], largest)
     for block in row_blocks(*X.shape):
         rows = X[block].astype(np.float64)
         guess = np.zeros((rows.shape[0], norms.size))

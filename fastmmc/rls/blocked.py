@@ -382,9 +382,8 @@ class Descent:
             self._tasks(_list_losses, (self._rule, room > 0, LISTED * excess))
         )
         at, rows, labels, losses = (np.concatenate(c) for c in zip(*listed, strict=True))
-        order = np.argsort(losses, kind="stable")
-        best = [order[labels[order] == h][: LISTED * m] for h, m in enumerate(excess)]
-        at, rows, labels = (one[np.sort(np.concatenate(best))] for one in (at, rows, labels))
+        least = np.sort(_least(losses, labels, LISTED * excess))
+        at, rows, labels = at[least], rows[least], labels[least]
         scores = np.concatenate(self._blocks.fetch(self._tasks(_scores_of, (self._rule, at, rows))))
         wanted = np.bincount(labels, minlength=goal.k) + missing
         gifts = at, rows, fit_sizes(labels, scores.T, wanted, wanted)
@@ -494,9 +493,14 @@ def _list_losses(Z, shared, block):
     scores = _scores(Z, rule)
     labels = scores.argmax(axis=1)
     losses = scores[np.arange(len(labels)), labels] - scores[:, has_room].max(axis=1)
-    order = np.argsort(losses, kind="stable")
-    rows = np.concatenate([order[labels[order] == h][:m] for h, m in enumerate(most)])
+    rows = _least(losses, labels, most)
     return np.full(rows.size, block), rows, labels[rows], losses[rows]
+
+
+def _least(losses, labels, most):
+    """Return the indices of the least losses of each cluster, ``most`` (k,) of them at most."""
+    order = np.argsort(losses, kind="stable")
+    return np.concatenate([order[labels[order] == h][:m] for h, m in enumerate(most)])
 
 
 def _scores_of(Z, shared, block):
