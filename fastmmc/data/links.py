@@ -4,12 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, issparse
-from scipy.sparse.csgraph import breadth_first_order
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from fastmmc.core import memory, validation
 from fastmmc.core.display import OneLine
 from fastmmc.core.execution import warn_user
-from fastmmc.data import _loops_links as loops
 from fastmmc.data.frames import refuse_masked
 from fastmmc.data.labels import (
     MOST_OBJECTS,
@@ -287,9 +286,8 @@ def join(pairs, n, labels=None):
         kinds, kind = np.unique(labels[known], return_inverse=True)
         a, b = np.concatenate((a, known)), np.concatenate((b, n + kind))
         n += kinds.size
-    names = np.empty(n, dtype=np.int64)
-    loops.join(np.ascontiguousarray(a), np.ascontiguousarray(b), names)
-    return names
+    edges = csr_array((np.ones(a.size), (a, b)), shape=(n, n))
+    return connected_components(edges, directed=False)[1].astype(np.int64)
 
 
 def _count_different(group, labels):
