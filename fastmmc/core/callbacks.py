@@ -26,43 +26,38 @@ else:
             return method
 
 
-class FitTasks:
-    """The subtasks of a fit: one for each start, or split, that has ended."""
-
-    def __init__(self, context, estimator, unit):
-        self._context, self._estimator, self._unit = context, estimator, unit
-        self._n_told = 0
-
-    def tell(self, n_done):
-        """Tell scikit-learn's callbacks of those that ended; return whether one asks to stop."""
-        stop = False
-        while self._context is not None and self._n_told < n_done:
-            task = self._context.subcontext(task_name=self._unit, task_id=self._n_told)
-            task.call_on_fit_task_begin(estimator=self._estimator)
-            stop |= bool(task.call_on_fit_task_end(estimator=self._estimator))
-            self._n_told += 1
-        return stop
-
-    def with_callback(self, callback):
-        """Return a callback of a solver that tells these, and the user's own."""
-        if self._context is None or not (callback is None or callable(callback)):
-            return callback  # a wrong one is for the solver to refuse
-        return lambda progress: (
-            self.tell(progress.n_done) or (callback is not None and callback(progress))
-        )
-
-
 @contextmanager
 def fit_tasks(estimator, n_tasks, unit):
-    """Report a fit, decorated with ``with_callbacks``, as one task; yield its subtasks.
+    """Report a fit, decorated with ``with_callbacks``, as one task; yield what tells its subtasks.
 
-    ``n_tasks`` is None where their number is not known.
+    These are starts, or splits, of which ``n_tasks`` is None where their number is not known.
+    ``tell(n_done)`` tells scikit-learn's callbacks of those that ended, and returns whether one
+    asks to stop. None is yielded where there are no callbacks to tell.
     """
     if not hasattr(estimator, "_init_callback_context"):
-        yield FitTasks(None, estimator, unit)
+        yield None
         return
     # Starts end in any order when they run in threads.
     context = estimator._init_callback_context(max_subtasks=n_tasks, sequential_subtasks=False)
     context.call_on_fit_task_begin(estimator=estimator)
-    yield FitTasks(context, estimator, unit)
+    n_told = 0
+
+    def tell(n_done):
+        nonlocal n_told
+        stop = False
+        for task_id in range(n_told, n_done):
+            task = context.subcontext(task_name=unit, task_id=task_id)
+            task.call_on_fit_task_begin(estimator=estimator)
+            stop |= bool(task.call_on_fit_task_end(estimator=estimator))
+        n_told = max(n_told, n_done)
+        return stop
+
+    yield tell
     context.call_on_fit_task_end(estimator=estimator)
+
+
+def telling(tell, callback):
+    """Return a callback of a solver that tells the subtasks of a fit, and the user's own."""
+    if tell is None or not (callback is None or callable(callback)):
+        return callback  # a wrong one is for the solver to refuse
+    return lambda progress: tell(progress.n_done) or (callback is not None and callback(progress))

@@ -19,7 +19,7 @@ from fastmmc.core.bases import (
     ClusterMixin,
     TransformerMixin,
 )
-from fastmmc.core.callbacks import CallbackSupport, fit_tasks, with_callbacks
+from fastmmc.core.callbacks import CallbackSupport, fit_tasks, telling, with_callbacks
 from fastmmc.core.column_names import Named
 from fastmmc.core.declare import declared, document, two_clusters_only, unknown_name
 from fastmmc.core.docstrings import attribute_docs, completed_by, entry, insert_section, section
@@ -165,12 +165,12 @@ class Clusterer(
         taken = inspect.signature(self._solver).parameters
         params = {name: value for name, value in params.items() if name in taken}
         n_tasks = self._count_tasks(X.shape[0])
-        with fit_tasks(self, n_tasks, self._unit) as tasks:
+        with fit_tasks(self, n_tasks, self._unit) as tell:
             if "callback" in params:
-                params["callback"] = tasks.with_callback(params["callback"])
+                params["callback"] = telling(tell, params["callback"])
             result = self._solver(X, **params)
-            if n_tasks is not None:
-                tasks.tell(len(result.objectives))
+            if tell is not None and n_tasks is not None:
+                tell(len(result.objectives))
         return self._keep(result)
 
     def _checked_parameters(self):
