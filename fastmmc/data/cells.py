@@ -1,7 +1,6 @@
 """Cells of text as people write them: numbers, dates and times, and cells that say nothing."""
 
 import re
-from collections.abc import Iterable
 from datetime import datetime
 
 import numpy as np
@@ -47,15 +46,9 @@ FORMATS = tuple(date + time for date in DATES for time in TIMES)
 CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f")
 # In these 05/03/2024 may be in May or in March.
 OTHER_ORDER = {
-    one + form[5:]: other + form[5:]
-    for one, other in (
-        ("%m/%d", "%d/%m"),
-        ("%d/%m", "%m/%d"),
-        ("%m-%d", "%d-%m"),
-        ("%d-%m", "%m-%d"),
-    )
+    form: form[3:5] + form[2] + form[:2] + form[5:]
     for form in FORMATS
-    if form.startswith(one)
+    if form.startswith(("%m/%d", "%d/%m", "%m-%d", "%d-%m"))
 }
 
 
@@ -149,15 +142,12 @@ def date_format(cells: list[str]) -> str | None:
     return form
 
 
-def days_of(cells: Iterable[str], form: str | None) -> np.ndarray:
+def days_of(cells: list[str], form: str | None) -> np.ndarray:
     """Return cells as days since 1970, NaN where one is no date of this format.
 
     Offsets from UTC are left out, so that the hour is that of the place.
     """
-    known: dict[str, float] = {}
-    for cell in cells:
-        if cell not in known:
-            known[cell] = _days(cell.strip(), form)
+    known = {cell: _days(cell.strip(), form) for cell in set(cells)}
     return np.array([known[cell] for cell in cells], dtype=np.float64)
 
 
