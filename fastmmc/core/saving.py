@@ -90,7 +90,7 @@ def write(path, made, extra=None):
     content = _encode(made, "", found)
     arrays = dict(found.values())
     try:
-        _decode(content, arrays, "")
+        _decode(content, arrays.__getitem__, "")
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"this {name} cannot be saved, as it could not be read again: {error}"
@@ -302,44 +302,40 @@ def _decode_file(arrays, header, name):
     content = header["content"]
     if list(content) != [name]:
         raise ValueError(f"its content is no {name}")
-    used = _Used(arrays)
-    made = _decode(content, used, "")
-    if unused := arrays.keys() - used.names:
+    used = set()
+
+    def array_of(name):
+        used.add(name)
+        return arrays[name]
+
+    made = _decode(content, array_of, "")
+    if unused := arrays.keys() - used:
         raise ValueError(f"nothing tells of the array {min(unused)}")
     return made
 
 
-class _Used(dict):
-    """Arrays by name, and the names that were asked for."""
+def _decode(node, array_of, at):
+    """Return the value that a part of the header stands for, at a path in its content.
 
-    def __init__(self, arrays):
-        super().__init__(arrays)
-        self.names = set()
-
-    def __getitem__(self, name):
-        self.names.add(name)
-        return super().__getitem__(name)
-
-
-def _decode(node, arrays, at):
-    """Return the value that a part of the header stands for, at a path in its content."""
+    ``array_of(name)`` returns an array of the file.
+    """
     if node is None or isinstance(node, bool | int | float | str):
         return node
     if isinstance(node, list):
-        return [_decode(one, arrays, _inside(at, i)) for i, one in enumerate(node)]
+        return [_decode(one, array_of, _inside(at, i)) for i, one in enumerate(node)]
     if len(node) != 1:
         raise ValueError(f"{at} is of {len(node)} kinds")
     ((kind, content),) = node.items()
     if kind in CLASSES:
-        return _decode_object(CLASSES[kind], content, arrays, at)
+        return _decode_object(CLASSES[kind], content, array_of, at)
     if kind == "array":
-        return _decode_array(*content, arrays)
+        return _decode_array(*content, array_of)
     if kind == "csr":
-        return _decode_csr(content, arrays, at)
+        return _decode_csr(content, array_of, at)
     if kind == "dict":
-        return {key: _decode(part, arrays, _inside(at, key)) for key, part in content}
+        return {key: _decode(part, array_of, _inside(at, key)) for key, part in content}
     if kind == "tuple":
-        return tuple(_decode(content, arrays, at))
+        return tuple(_decode(content, array_of, at))
     if kind == "names" and all(isinstance(one, str) for one in content):
         return np.array(content, dtype=object)
     if kind == "float" and content in ("nan", "inf", "-inf"):
@@ -349,8 +345,8 @@ def _decode(node, arrays, at):
     raise ValueError(f"{at} is {kind} {content}, which is unknown")
 
 
-def _decode_array(name, dtype, shape, arrays):
-    array = arrays[name]
+def _decode_array(name, dtype, shape, array_of):
+    array = array_of(name)
     if array.dtype.kind not in KINDS:
         raise ValueError(f"{name} has shape {array.shape} and type {array.dtype}")
     if array.dtype.str != dtype or list(array.shape) != shape:
@@ -361,18 +357,18 @@ def _decode_array(name, dtype, shape, arrays):
     return array
 
 
-def _decode_csr(content, arrays, at):
+def _decode_csr(content, array_of, at):
     """Return a sparse array; its indices are checked, which products with it do not do."""
     *parts, shape = content
-    array = csr_array(tuple(_decode(part, arrays, at) for part in parts), shape=tuple(shape))
+    array = csr_array(tuple(_decode(part, array_of, at) for part in parts), shape=tuple(shape))
     array.check_format(full_check=True)
     return array
 
 
-def _decode_object(kind, content, arrays, at):
+def _decode_object(kind, content, array_of, at):
     if isinstance(kind, EnumMeta):
         return kind[content]
-    state = {name: _decode(part, arrays, _inside(at, name)) for name, part in content.items()}
+    state = {name: _decode(part, array_of, _inside(at, name)) for name, part in content.items()}
     if hasattr(kind, "_of_state"):
         return kind._of_state(state)
     return make_checked(kind, state, at)
