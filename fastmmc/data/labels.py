@@ -38,11 +38,12 @@ def check_known_labels(labels, n, k=None, *, name="known_labels"):
     return checked
 
 
-def read_known_labels(labels, n, k, *, name="known_labels"):
+def read_known_labels(labels, n, k=None, *, name="known_labels"):
     """Return known labels as :func:`check_known_labels` does, and what they call the clusters.
 
     Known labels may be names: strings, which become the first clusters in their sorted order. Then
-    the second value is (k,) strings, empty for a cluster that has no name; else it is None.
+    the second value is (k,) strings, empty for a cluster that has no name; else it is None. Where
+    k is None, there are as many clusters as names.
     """
     if labels is None:
         return None, None
@@ -65,6 +66,7 @@ def read_known_labels(labels, n, k, *, name="known_labels"):
                 "array of objects with -1, NaN or None where labels are not known"
             )
     classes, codes = np.unique(values[told].astype(str), return_inverse=True)
+    k = classes.size if k is None else k
     if classes.size > k:
         raise ValueError(
             f"{name} has {classes.size} names ({', '.join(map(repr, classes.tolist()))}), more "

@@ -302,12 +302,11 @@ def _count_different(group, labels):
 
 def _first_different(known, group, labels):
     """Return the first two objects of one group that have different labels."""
-    order = known[np.lexsort((labels[known], group[known]))]
-    apart = (group[order[1:]] == group[order[:-1]]) & (labels[order[1:]] != labels[order[:-1]])
-    members = known[np.isin(group[known], group[order[1:][apart]])]
-    first = members[0]
-    others = members[(group[members] == group[first]) & (labels[members] != labels[first])]
-    return int(first), int(others[0])
+    _, places, groups = np.unique(group[known], return_index=True, return_inverse=True)
+    firsts = known[places][groups]  # of the group of each
+    others = np.flatnonzero(labels[known] != labels[firsts])
+    at = others[np.argmin(firsts[others])]
+    return int(firsts[at]), int(known[at])
 
 
 def check_pairs(name, pairs, n):
@@ -346,12 +345,7 @@ def check_pairs(name, pairs, n):
 
 def _pairs_of_vector(name, values):
     """Return the must-links, or else the cannot-links, that labels tell."""
-    n = values.size
-    has_names = values.dtype.kind in "OU" and any(isinstance(one, str) for one in values)
-    if has_names:
-        labels = read_known_labels(values, n, n, name=name)[0]
-    else:
-        labels = check_known_labels(values, n, name=name)
+    labels, _ = read_known_labels(values, values.size, name=name)
     if name == "cannot_link":
         return pairs_of_labels(labels, equal=False)
     known = np.flatnonzero(labels >= 0)
