@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array, issparse
+from scipy.sparse import csr_array, hstack, issparse
 
 from fastmmc.core import validation
 from fastmmc.core.clusterer import clustering_of
@@ -172,8 +172,7 @@ def _shuffle(X, feature, order):
         shuffled[:, feature] = values[order[rows]]
         return rows, shuffled
     column = X[:, [feature]]
-    change = csr_array(column[order] - column)
-    rows = np.flatnonzero(np.diff(change.indptr))
-    change = coo_array(change[rows])
-    place = (change.coords[0], np.full(change.nnz, feature))
-    return rows, csr_array(X[rows] + csr_array((change.data, place), shape=(rows.size, X.shape[1])))
+    shuffled = column[order]
+    rows = np.flatnonzero((shuffled != column).toarray())
+    X = X[rows]
+    return rows, csr_array(hstack((X[:, :feature], shuffled[rows], X[:, feature + 1 :])))
