@@ -183,36 +183,30 @@ def fixed_seed(random_state):
     )
 
 
-class _Board:
-    """What the worker threads and the calling thread tell each other."""
+def _work(index, make_search, stop, fractions):
+    """Run one restart, slice by slice; return the search and whether it ended by itself.
 
-    def __init__(self, n_init):
-        self.stop = threading.Event()
-        self.late = threading.Event()
-        self.fractions = np.zeros(n_init)
-
-
-def _work(index, make_search, board):
-    """Run one restart, slice by slice; return the search and whether it ended by itself."""
+    It tells in ``fractions`` how far it is. If it has not ended, ``stop`` was set, or it was out of
+    time.
+    """
     search = make_search(index)
     budget = FIRST_BUDGET
     ended = False
-    first = True
     # The first start always runs for one slice, so that there is something to return.
-    while not ended and (not board.stop.is_set() or (first and index == 0)):
+    must_begin = index == 0
+    while not ended and (must_begin or not stop.is_set()):
         began = time.perf_counter()
         try:
             ended = search.step(budget)
         except OutOfTime:
-            board.late.set()
             break
         growth = min(4.0, SLICE_SECONDS / max(time.perf_counter() - began, 1e-4))
         budget = min(MOST_BUDGET, max(LEAST_BUDGET, int(budget * growth)))
-        board.fractions[index] = search.fraction()
-        first = False
+        fractions[index] = search.fraction()
+        must_begin = False
     if ended:
         search.finish()
-        board.fractions[index] = 1.0
+        fractions[index] = 1.0
     return search, ended
 
 
@@ -223,7 +217,8 @@ def run_restarts(make_search, n_init, control):
     ``finish()``, and an attribute ``objective``. Returns the searches that ended, None for the
     others (if none ended, those that began), the Status, and how many ended.
     """
-    board = _Board(n_init)
+    stop = threading.Event()
+    fractions = np.zeros(n_init)
     n_jobs = max(1, min(effective_n_jobs(control.n_jobs), n_init))
     done = {}
     started = {}
@@ -239,27 +234,34 @@ def run_restarts(make_search, n_init, control):
         waiting = iter(range(n_init))
         try:
             while True:
-                n_free = 0 if board.stop.is_set() else n_jobs - len(running)
+                n_free = 0 if stop.is_set() else n_jobs - len(running)
                 for index in islice(waiting, n_free):
-                    running[pool.submit(_work, index, make_search, board)] = index
+                    running[pool.submit(_work, index, make_search, stop, fractions)] = index
                 if not running:
                     break
                 finished, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for future in sorted(finished, key=running.get):
                     collect(future)
-                if not board.stop.is_set():
-                    status = _look(control, board, done)
+                if not stop.is_set():
+                    status = control.report(
+                        fraction=float(fractions.mean()),
+                        n_done=len(done),
+                        n_init=n_init,
+                        objective=min((one.objective for one in done.values()), default=np.inf),
+                    )
+                    if status == Status.CONVERGED and started:  # one was out of time
+                        status = Status.TIME_LIMIT
                     if status != Status.CONVERGED:
-                        board.stop.set()
+                        stop.set()
         except KeyboardInterrupt:
-            board.stop.set()
+            stop.set()
             status = Status.INTERRUPTED
             for future in list(running):
                 collect(future)
             if not done and not started:  # nothing had begun
                 raise
         finally:
-            board.stop.set()
+            stop.set()
     if len(done) == n_init:
         # A stop after the last start had ended changed nothing.
         status = Status.CONVERGED
@@ -406,17 +408,6 @@ def rate_figures(status, **figures):
         "little: scale the points"
     )
     return Status.NUMERICAL
-
-
-def _look(control, board, done):
-    """Report how far the run is; return the reason to stop, or CONVERGED."""
-    status = control.report(
-        fraction=float(board.fractions.mean()),
-        n_done=len(done),
-        n_init=board.fractions.size,
-        objective=min((search.objective for search in done.values()), default=np.inf),
-    )
-    return Status.TIME_LIMIT if status == Status.CONVERGED and board.late.is_set() else status
 
 
 def warn_if_stopped(status, n_done, n_init, shortage=""):
