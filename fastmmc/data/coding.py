@@ -279,10 +279,12 @@ def fit_coding(
     is_mixed = scaled is True or len(kinds) > 1
     if scaled == "auto" and kinds == {"numbers"}:
         is_mixed = have_different_units(_numbers_of(columns, frame), weights)
-    columns = [_in_units(column, is_mixed) for column in columns]
-    if is_mixed:
-        weigh = _made_even if len(kinds) > 1 else _weighed
-        columns = [weigh(*pair) for pair in zip(columns, frame.columns, strict=True)]
+    weigh = _made_even if len(kinds) > 1 else _weighed
+    for i, (column, values) in enumerate(zip(columns, frame.columns, strict=True)):
+        if isinstance(column, NumberColumn):
+            columns[i] = _in_units(column, is_mixed)
+            if is_mixed:
+                columns[i] = weigh(columns[i], column.read(values)[0].astype(np.float64))
     return Coding(tuple(columns), is_mixed)
 
 
@@ -311,16 +313,15 @@ def code_numbers(names, first, figures, *, keeps_all, scaled) -> Coding:
         if scaled and low < high and np.isin(known, (low, high)).all():
             scale = binary_scale(low, high)
         mean, scale = float(mean), float(scale)
-        columns.append(unused or NumberColumn(name, "numbers", mean, shift=mean, scale=scale))
+        column = NumberColumn(name, "numbers", mean, shift=mean, scale=scale)
+        columns.append(unused or _in_units(column, scaled))
     if not any(column.width for column in columns):
         return code_numbers(names, first, figures, keeps_all=True, scaled=scaled)
-    return Coding(tuple(_in_units(column, scaled) for column in columns), scaled)
+    return Coding(tuple(columns), scaled)
 
 
 def _in_units(column, is_mixed):
     """Return a column of numbers as it is, or of deviation 1 where there are other kinds."""
-    if column.kind != "numbers":
-        return column
     if is_mixed:
         if not np.isfinite((column.shift, column.scale)).all():
             raise ValueError(f"the variance of column {column.name!r} overflows: scale it down")
@@ -331,25 +332,19 @@ def _in_units(column, is_mixed):
     return replace(column, shift=0.0, scale=1.0, marker=marker)
 
 
-def _weighed(column, values):
+def _weighed(column, numbers):
     """Return a column of numbers; one of two numbers alone weighs as a category does."""
-    if column.kind != "numbers":
-        return column
-    numbers = column.read(values)[0].astype(np.float64)
     found = np.unique(numbers[~np.isnan(numbers)])
     return replace(column, scale=binary_scale(*map(float, found))) if found.size == 2 else column
 
 
-def _made_even(column, values):
+def _made_even(column, numbers):
     """Return a column of numbers whose skewness a power takes away.
 
     Amounts of money and counts reach far to one side, and a few rows would make their deviation.
     On tables of customers and orders the ARI of k-means is .58 without and .98 with it, on six
     public ones .22 and .23.
     """
-    if column.kind != "numbers":
-        return column
-    numbers = column.read(values)[0].astype(np.float64)
     check_finite(column.name, numbers)
     numbers = np.where(np.isnan(numbers), column.fill, numbers)
     if np.ptp(numbers) == 0:
