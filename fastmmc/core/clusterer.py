@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -52,7 +52,7 @@ feature_names_in_ : (d,) array
 coding_ : Coding or None
     How the columns of a table became numbers; None where they were numbers."""
 
-# The example of those that have none of their own.
+# The example of each.
 EXAMPLE = """\
 >>> import fastmmc
 >>> X = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
@@ -101,8 +101,7 @@ class Clusterer(
         if solver is None:
             return
         cls._solver = staticmethod(solver)
-        if is_dataclass(cls):
-            cls.__doc__ = _document(cls, solver)
+        cls.__doc__ = _document(cls, solver)
         name = registry_name(solver.__name__)
         binary = "k" not in inspect.signature(solver).parameters
         register(Method(name, solver, cls, paper, summary, binary, extra, needs))
@@ -513,12 +512,8 @@ def _document(estimator, solver):
     name = f"fastmmc.{solver.__name__}"
     if f"`{name}`" not in text:
         text = insert_section(text, "See Also", f"{name} : The same as a function, with notes.")
-    if not section(text, "References"):
-        text = insert_section(text, "References", section(solver.__doc__, "References"))
-    if not section(text, "Examples"):
-        names = inspect.signature(estimator).parameters
-        given = ", ".join(one for one in EXAMPLE_OPTIONS if one.split("=")[0] in names)
-        text = insert_section(
-            text, "Examples", EXAMPLE.format(name=estimator.__name__, given=given)
-        )
+    text = insert_section(text, "References", section(solver.__doc__, "References"))
+    names = inspect.signature(estimator).parameters
+    given = ", ".join(one for one in EXAMPLE_OPTIONS if one.split("=")[0] in names)
+    text = insert_section(text, "Examples", EXAMPLE.format(name=estimator.__name__, given=given))
     return insert_section(text, "Attributes", "\n".join([*shown, common]))
