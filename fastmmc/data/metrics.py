@@ -188,8 +188,6 @@ class Distances(PointMaker):
         of_points = ((self.indices >= 0) & (self.indices < self.n_features)).all()
         if not (of_points and self.indices.size and self.unit > 0):
             raise ValueError("indices or unit are not those of distances")
-        if not (np.isfinite(self.projection).all() and np.isfinite(self.means).all()):
-            raise ValueError("means or projection have values that are not finite")
 
     def transform(self, D):
         """Return the points that have these distances to all n training points, (m, n)."""
