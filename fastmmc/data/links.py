@@ -43,15 +43,10 @@ class Links(OneLine):
     def __bool__(self):
         return len(self.must) + len(self.cannot) > 0
 
-    def hold(self, labels):
-        """Tell which links (n,) labels keep, (p + q,) bool."""
-        together = labels[self.must[:, 0]] == labels[self.must[:, 1]]
-        apart = labels[self.cannot[:, 0]] != labels[self.cannot[:, 1]]
-        return np.concatenate((together, apart))
-
     def n_violations(self, labels):
         """Count the must-links apart and the cannot-links together in (n,) labels."""
-        return int(np.count_nonzero(~self.hold(labels)))
+        must, cannot = labels[self.must.T], labels[self.cannot.T]
+        return int(np.sum(must[0] != must[1]) + np.sum(cannot[0] == cannot[1]))
 
 
 def check_links(
@@ -70,14 +65,13 @@ def check_links(
     """
     must = _each_once(check_pairs("must_link", must_link, n))
     cannot = _each_once(check_pairs("cannot_link", cannot_link, n))
-    labels = check_known_labels(known_labels, n)
+    labels = np.full(n, -1) if known_labels is None else check_known_labels(known_labels, n)
     found = find_contradictions(must, cannot, labels, labels_as)
     report_contradictions(found, on_conflict)
-    if labels is not None:
-        if labels_as != "cannot_link":
-            must = _with_implied(must, labels, True)
-        if labels_as != "must_link":
-            cannot = _with_implied(cannot, labels, False)
+    if labels_as != "cannot_link":
+        must = _with_implied(must, labels, True)
+    if labels_as != "must_link":
+        cannot = _with_implied(cannot, labels, False)
     return Links(must, cannot, found.count)
 
 
@@ -236,14 +230,12 @@ class Contradictions:
     example: tuple | None  # the two objects of one contradiction
 
 
-def find_contradictions(must, cannot, labels=None, labels_as="cannot_link", numbers=None):
+def find_contradictions(must, cannot, labels, labels_as="cannot_link", numbers=None):
     """Find the cannot-links that must-links contradict, without making the pairs of labels.
 
     Pairs are of objects 0..n-1, each once; the example takes the names of its objects from
     ``numbers``.
     """
-    if labels is None:
-        labels = np.full(1 + max(must.max(initial=-1), cannot.max(initial=-1)), -1)
     group = join(must, labels.size, None if labels_as == "cannot_link" else labels)
     a, b = cannot.T
     joined = group[a] == group[b]
