@@ -51,11 +51,6 @@ class Coding:
         )
 
     @property
-    def has_own_units(self) -> bool:
-        """Whether all columns in use are numbers, in the units of the table."""
-        return not self.is_scaled and all(column.kind == "numbers" for column in self.used)
-
-    @property
     def used(self) -> list[Column]:
         """The columns that are not left out."""
         return [column for column in self.columns if column.width]
@@ -234,8 +229,9 @@ def learn_coding(X, scaled=False, weights=None):
 
 def look_at_units(coding, frame, *, warns):
     """Warn of columns of numbers in different units; marks of missing cells are none."""
-    if warns and coding.has_own_units:
-        warn_of_units(_numbers_of(coding.columns, frame), [column.name for column in coding.used])
+    used = coding.used
+    if warns and not coding.is_scaled and all(column.kind == "numbers" for column in used):
+        warn_of_units(_numbers_of(coding.columns, frame), [column.name for column in used])
     is_first("units")
 
 
