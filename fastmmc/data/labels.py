@@ -48,7 +48,9 @@ def read_known_labels(labels, n, k=None, *, name="known_labels"):
     if labels is None:
         return None, None
     values = _column(labels, n, name)
-    is_name = _mask(values, lambda v: isinstance(v, str))
+    is_name = np.False_
+    if values.dtype.kind in "OU":
+        is_name = _mask(values, lambda v: isinstance(v, str))
     if not is_name.any():
         return check_known_labels(values, n, k, name=name), None
     told = ~(_are_missing(values) | _mask(values, lambda v: is_number(v) and v == -1))
