@@ -273,8 +273,10 @@ def read_table(X, names):
 
 def distinct_names(names):
     """Return names, with the place behind those that are there several times."""
-    counts = Counter(names)
-    return [name if counts[name] == 1 else f"{name} ({j})" for j, name in enumerate(names)]
+    names = list(names)
+    while len(counts := Counter(names)) < len(names):  # "a (1)" may be a name as well
+        names = [name if counts[name] == 1 else f"{name} ({j})" for j, name in enumerate(names)]
+    return names
 
 
 def _profile_numbers(name, kind, numbers, labels, k):

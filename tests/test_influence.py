@@ -8,6 +8,7 @@ from sklearn.inspection import permutation_importance
 
 import fastmmc
 from fastmmc.influence import FeatureInfluence
+from fastmmc.profile import distinct_names
 
 # Two clusters along the first feature; the second is noise, the third is nothing.
 COLUMNS = 3
@@ -94,6 +95,11 @@ def test_what_cannot_be_measured_is_refused(points, result):
         fastmmc.feature_influence(result, points, n_repeats=0)
     with pytest.raises(ValueError, match="2 features|2 columns"):
         fastmmc.feature_influence(result, points[:, :2])
+
+
+def test_columns_of_equal_names_are_told_apart():
+    assert distinct_names(["a", "a", "b"]) == ["a (0)", "a (1)", "b"]
+    assert len(set(distinct_names(["a", "a", "a (1)", "a (1) (1)"]))) == 4
 
 
 def test_names_and_shares_are_printed_the_largest_first():
