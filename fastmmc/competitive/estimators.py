@@ -24,10 +24,10 @@ from fastmmc.competitive.methods import (
 from fastmmc.competitive.online import least_share, make_rule
 from fastmmc.competitive.space import (
     LARGEST,
+    FirstPrototypes,
     check_magnitude,
     check_space,
     check_start,
-    first_prototypes,
     make_space,
 )
 from fastmmc.competitive.stream import Stream, check_chunk_constraints
@@ -37,6 +37,7 @@ from fastmmc.core.declare import parameter
 from fastmmc.core.docstrings import completed_by
 from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.parameters import ClusterCount, LinkRules, SemiSupervised, kernel_of
+from fastmmc.core.threads import run_to_end
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.coding import Coding, learn_coding
 from fastmmc.data.frames import is_frame, whole_table
@@ -174,8 +175,9 @@ class _StreamingClusterer(_CompetitiveClusterer):
             raise ValueError("partial_fit needs points; got kernel='precomputed'")
         plan = check_space(X, self.features, kernel, self.rank, self.landmarks, self.rank_tol)
         space, rows = make_space(X, plan, seed)
-        centers = first_prototypes(init, rows, k, restart_stream(seed, 0))
-        return Stream(space, centers, np.ones(k))
+        first = FirstPrototypes(init, rows, k, restart_stream(seed, 0))
+        run_to_end(first.choosing())
+        return Stream(space, first.take(), np.ones(k))
 
     def _continue_fit(self):
         """Return a stream that begins with the prototypes that `fit` has kept."""

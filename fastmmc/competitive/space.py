@@ -10,7 +10,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from fastmmc.competitive import _loops as kernels
 from fastmmc.core import validation
 from fastmmc.core.execution import OutOfTime
-from fastmmc.core.threads import in_threads, run_to_end
+from fastmmc.core.threads import in_threads
 from fastmmc.kernels.gram import BLOCK, dense_rows, resolve_kernel
 from fastmmc.kernels.kmeans import begin_choice
 from fastmmc.kernels.models import Space, nearest_of_sparse
@@ -111,36 +111,21 @@ class FirstPrototypes:
         elif init == "gaussian":
             self._centers = _from_gaussian(rows, k, rng)
         else:
-            with _any_points_will_do():
-                self._choice = begin_choice(rows, k, int(rng.integers(2**31)))
+            self._choice = begin_choice(rows, k, int(rng.integers(2**31)))
 
     def choosing(self):
         """Choose the prototypes that are left; a generator of the operations of each choice."""
         while self._choice is not None and not self._choice.is_complete:
-            with _any_points_will_do():
-                self._choice.choose()
+            self._choice.choose()
             yield self._choice.cost
 
     def take(self):
         """Return the (k, d) float64 prototypes; those that are not chosen yet are drawn at once."""
         if self._choice is None:
             return self._centers
-        with _any_points_will_do():
-            self._choice.fill()
+        self._choice.fill()
         chosen = dense_rows(self._rows, self._choice.indices)
         return np.ascontiguousarray(chosen, dtype=np.float64)
-
-
-def first_prototypes(init, rows, k, rng):
-    """Return (k, d) float64 first prototypes for an ``init`` from :func:`check_start`."""
-    first = FirstPrototypes(init, rows, k, rng)
-    run_to_end(first.choosing())
-    return first.take()
-
-
-def _any_points_will_do():
-    """Ignore squares that overflow: the objective will overflow too."""
-    return np.errstate(over="ignore", invalid="ignore")
 
 
 def _from_gaussian(rows, k, rng):
