@@ -178,18 +178,6 @@ def unlearn(prototypes, j, X, i, rates, distance):
 
 
 @njit
-def has_partner(links, i):
-    """Tell whether an object has a partner that counts."""
-    for p in range(links.cannot_start[i], links.cannot_start[i + 1]):
-        if links.seen[links.cannot[p]]:
-            return True
-    for p in range(links.must_start[i], links.must_start[i + 1]):
-        if links.seen[links.must[p]]:
-            return True
-    return False
-
-
-@njit
 def count_winners(prototypes, links, start, partners, i, counts):
     """Set counts_j to the number of an object's partners whose winner is prototype j."""
     counts[:] = 0
@@ -248,7 +236,7 @@ def present(X, rows, ids, prototypes, links, rates, total, weighted, once, label
         labels[t] = learner
         total += distance[learner]
         linked = cannot_start[i] < cannot_start[i + 1] or must_start[i] < must_start[i + 1]
-        linked = linked and has_partner(links, i)
+        has_learned = False
         if weighted:
             weigh(distance, wins, cost)
             winner = smallest(cost)
@@ -257,9 +245,9 @@ def present(X, rows, ids, prototypes, links, rates, total, weighted, once, label
             rival = smallest_but(cost, winner) if learner == winner else winner
             if rival >= 0 and beta > 0.0 and distance[rival] < FAR:
                 move(centers, rival, X, r, -rate(beta, decay, wins[rival]))
-        if linked and not weighted:
-            learn_links(X, r, i, learner, prototypes, links, rates, once)
-        else:
+        elif linked:
+            has_learned = learn_links(X, r, i, learner, prototypes, links, rates, once)
+        if not has_learned:
             move(centers, learner, X, r, rate(alpha, decay, wins[learner]))
             wins[learner] += 1.0
         if own[i] >= 0:
@@ -324,14 +312,21 @@ def present_cannot_link(X, r, j, o, prototypes, links, rates, once):
 
 @njit
 def learn_links(X, r, i, j, prototypes, links, rates, once):
-    """Learn from all constraints of object i, which is row r of X and whose winner is j."""
+    """Learn from all constraints of object i, which is row r of X and whose winner is j.
+
+    Returns whether any of its partners counted.
+    """
     prototypes.learned[:] = 0
+    has_learned = False
     for p in range(links.must_start[i], links.must_start[i + 1]):
         if links.seen[links.must[p]]:
             present_must_link(X, r, j, links.must[p], prototypes, links, rates, once)
+            has_learned = True
     for p in range(links.cannot_start[i], links.cannot_start[i + 1]):
         if links.seen[links.cannot[p]]:
             present_cannot_link(X, r, j, links.cannot[p], prototypes, links, rates, once)
+            has_learned = True
+    return has_learned
 
 
 @njit
