@@ -226,6 +226,11 @@ def source_name(source):
     return "standard input" if str(source) == STANDARD_INPUT else str(source)
 
 
+def note(source, text):
+    """Write a note on a source to standard error."""
+    tell("note", f"{source_name(source)}: {text}")
+
+
 def check_ending(path, endings, what="the name of --out", needed=False):
     """Raise an error if a file cannot have this name; pipes have no ending, unless ``needed``."""
     if (needed or path.suffix) and path.suffix.lower() not in endings:

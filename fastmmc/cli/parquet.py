@@ -130,7 +130,7 @@ class LargeFile:
 
     def _converted(self, folder, passes, settings, has_units):
         coding = self._coding(passes, bool(settings["--standardize"]), has_units)
-        sources.tell_unless_plain(common.source_name(self.path), coding, self.columns)
+        sources.tell_unless_plain(self.path, coding, self.columns)
         used = [i for i, column in enumerate(coding.columns) if column.width]
         kinds = [self._file.schema_arrow.field(coding.columns[i].name).type for i in used]
         dtype = np.dtype(np.float32 if {str(kind) for kind in kinds} == {"float"} else np.float64)
@@ -152,7 +152,7 @@ class LargeFile:
         passes.begin()
         *figures, some = passes.recall("scan", partial(self._scan, passes))
         if has_units and not scaled and have_different_units(some):
-            common.tell("note", f"{self.path}: columns of different units, which are scaled")
+            common.note(self.path, "columns of different units, which are scaled")
             scaled = True
         first = next(self._batches(*self._groups[0]))
         names, keeps_all = self.columns.names, self._keeps_all

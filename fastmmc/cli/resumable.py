@@ -263,10 +263,10 @@ class Source:
             ids = [i for i, (kind, column) in enumerate(used) if kind.said == IDS and column.width]
             if ids:
                 called = self.columns.calls(ids)
-                common.tell(
-                    "note",
-                    f"{self.name}: columns {', '.join(called)} seem to hold ids of the rows, and "
-                    f"are learned as numbers; to leave them out: {tables.drop_option(called)}",
+                common.note(
+                    self.name,
+                    f"columns {', '.join(called)} seem to hold ids of the rows, and are learned as "
+                    f"numbers; to leave them out: {tables.drop_option(called)}",
                 )
 
     def _about_cell(self, row, coding, place):

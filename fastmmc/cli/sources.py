@@ -84,11 +84,10 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
     missing. ``marks_missing`` has missing numbers marked beside their medians; ``scaled`` is as for
     :func:`learn_coding`, but that "auto" leaves matrices to the method.
     """
-    name = common.source_name(source)
     found, y, columns = _read(source, asked, encoding)
     is_table = isinstance(found, Frame)
-    frame = found if is_table else _frame_of(name, found)
     with errors_about(source):
+        frame = found if is_table else _frame_of(found)
         keeps_all = asked.are_listed or not is_table
         coding = fit_coding(
             frame,
@@ -98,21 +97,19 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
             decimal=decimal,
         )
         undecided = frame if decimal is None else None
-        is_told = tell_unless_plain(name, coding, columns, undecided, compares=True)
+        is_told = tell_unless_plain(source, coding, columns, undecided, compares=True)
         if not is_told and not (is_table or scaled is True):
-            _check_points(name, found)
+            _check_points(source, found)
             return Points(found, y, columns, found)
         look_at_units(coding, frame, warns=scaled is False)
         X, _, _ = coding.code(frame)
     return Points(X, y, columns.of(coding), found, coding)
 
 
-def _frame_of(source, X):
+def _frame_of(X):
     """Return a matrix of numbers as columns, which are called by their numbers."""
     if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "iufb":
-        raise ValueError(
-            f"{source}: expected a matrix of numbers; got shape {X.shape} and type {X.dtype}"
-        )
+        raise ValueError(f"expected a matrix of numbers; got shape {X.shape} and type {X.dtype}")
     return as_frame(X)._replace(names=[str(j) for j in range(X.shape[1])])
 
 
@@ -125,7 +122,7 @@ def tell_unless_plain(source, coding, columns, frame=None, *, compares=False):
     if all(column.said in ("numbers", "numbers, scaled") for column in coding.columns):
         return False
     for line in coding.lines():
-        common.tell("note", f"{source}: {line}")
+        common.note(source, line)
     categories = [i for i, column in enumerate(coding.columns) if column.kind == "categories"]
     if categories:
         called = columns.calls(categories)
@@ -133,27 +130,26 @@ def tell_unless_plain(source, coding, columns, frame=None, *, compares=False):
         if compares:
             label = tables.option_of("--label-column", called[-1])
             advice += f"; to compare the clusters with a column of true classes: {label}"
-        common.tell("note", f"{source}: {advice}")
+        common.note(source, advice)
     if frame is not None and (mark := undecided_mark(frame, coding)):
         hint = tables.option_of(tables.DECIMAL.flag, "," if mark == "." else ".")
-        common.tell("note", f"{source}: to read such numbers the other way: {hint}")
+        common.note(source, f"to read such numbers the other way: {hint}")
     return True
 
 
 def read_new_points(source, asked, coding, encoding=None):
     """Return new points with the columns of a model; ``coding`` is how these become numbers."""
-    name = common.source_name(source)
     found, _, _ = _read(source, asked, encoding)
-    frame = found if isinstance(found, Frame) else _frame_of(name, found)
     with errors_about(source):
+        frame = found if isinstance(found, Frame) else _frame_of(found)
         # The columns were found by their names, where they have any.
         known = plain_coding(frame.names) if coding is None else coding
         X, unknown, others = known.code(frame._replace(names=[]))
         if coding is None and unknown:
             raise ValueError("; ".join(unknown))
     for line in (*unknown, *others):
-        common.tell("note", f"{name}: {line}")
-    _check_points(name, X)
+        common.note(source, line)
+    _check_points(source, X)
     return X
 
 

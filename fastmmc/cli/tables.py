@@ -20,9 +20,9 @@ from fastmmc.cli.common import (
     STANDARD_INPUT,
     Option,
     is_whole,
+    note,
     parser_of,
     source_name,
-    tell,
     to_number,
 )
 from fastmmc.data.cells import is_date, is_missing, says_number_or_date
@@ -340,7 +340,7 @@ def read_table(path, asked, encoding=None):
         text = read_text(path, encoding)
         if encoding is None and text.encoding == WINDOWS:
             advice = "if letters are wrong, name another encoding, such as --encoding cp1250"
-            tell("note", f"{source_name(path)}: read as {WINDOWS}, as it is not UTF-8; {advice}")
+            note(path, f"read as {WINDOWS}, as it is not UTF-8; {advice}")
         rows = ((at, line, row) for at, (line, _, row) in enumerate(text.rows()) if row)
         first = next(rows, None)
         if first is None:
@@ -363,8 +363,8 @@ def read_table(path, asked, encoding=None):
                     raise ValueError(f"line {line}: the label is empty")
     if n_blank := n_rows - len(columns[0]):
         # In a table of one column they may be meant as missing cells.
-        lines = f"{n_blank} blank line{'s' * (n_blank > 1)}"
-        tell("note", f"{source_name(path)}: {lines} between the rows left out, without labels")
+        lines = counted(n_blank, "blank line")
+        note(path, f"{lines} between the rows left out, without labels")
     y = None if layout.label is None else np.unique(labels, return_inverse=True)[1]
     return layout.frame(columns, text.delimiter), y, layout
 
@@ -486,7 +486,7 @@ def read_layout(source, line, first, asked, below=()):
     if not has_header and is_header(cells):
         told = "the first row was taken for data, as all that it holds is in its columns again"
         advice = "if it is the header, name a column by --columns, --drop or --label-column"
-        tell("note", f"{source_name(source)}: {told}; {advice}")
+        note(source, f"{told}; {advice}")
     why = None
     if not has_header and _names_numbers(cells, alike):
         name = next(cell.strip() for cell in cells if _names(cell))
@@ -495,15 +495,14 @@ def read_layout(source, line, first, asked, below=()):
         why = f"{names[0]}, {names[1]} ... above no whole number"
     if why is not None:
         has_header = True
-        told = f"the first row, {why}, was taken for the header, though it has numbers"
-        tell("note", f"{source_name(source)}: {told}")
+        note(source, f"the first row, {why}, was taken for the header, though it has numbers")
     if has_header and not asked.are_listed:
         features = _without_index(source, names, features, label)
     if not has_header and len(first) >= LEAST_NUMBERED and _are_counted(first):
-        tell(
-            "note",
-            f"{source_name(source)}: the first row is 0, 1, 2 ... and was taken for data; if it "
-            "numbers the columns, write names or no header",
+        note(
+            source,
+            "the first row is 0, 1, 2 ... and was taken for data; if it numbers the columns, write "
+            "names or no header",
         )
     return Layout(line, first, label, has_header, features)
 
@@ -669,10 +668,10 @@ def _without_index(source, names, features, label):
     if not rest or rest == features:
         return features
     which = "the first column" if n_index == 1 else f"the first {n_index} columns"
-    tell(
-        "note",
-        f"{source_name(source)}: {which} without a name in the header, as DataFrame.to_csv() "
-        "writes the index, left out; give a name to use it as a feature",
+    note(
+        source,
+        f"{which} without a name in the header, as DataFrame.to_csv() writes the index, left out; "
+        "give a name to use it as a feature",
     )
     return rest
 
