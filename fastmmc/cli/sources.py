@@ -99,7 +99,7 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
         undecided = frame if decimal is None else None
         is_told = tell_unless_plain(source, coding, columns, undecided, compares=True)
         if not is_told and not (is_table or scaled is True):
-            _check_points(source, found)
+            _check_points(found)
             return Points(found, y, columns, found)
         look_at_units(coding, frame, warns=scaled is False)
         X, _, _ = coding.code(frame)
@@ -147,9 +147,9 @@ def read_new_points(source, asked, coding, encoding=None):
         X, unknown, others = known.code(frame._replace(names=[]))
         if coding is None and unknown:
             raise ValueError("; ".join(unknown))
-    for line in (*unknown, *others):
-        common.note(source, line)
-    _check_points(source, X)
+        for line in (*unknown, *others):
+            common.note(source, line)
+        _check_points(X)
     return X
 
 
@@ -204,14 +204,13 @@ def _load(source):
         raise ValueError(message.replace("online=True asks", f"{OPENML}{name} asks")) from error
 
 
-def _check_points(source, X):
-    """Name what is wrong with the points before a solver does so without the file's name."""
+def _check_points(X):
+    """Say what is wrong with the points before a solver does so without the file's name."""
     bad = np.argwhere(~np.isfinite(X))
     if bad.size:
         i, j = bad[0]
         raise ValueError(
-            f"{source}: row {i}, column {j} (from 0) is {X[i, j]}; fill in missing values or "
-            "remove them"
+            f"row {i}, column {j} (from 0) is {X[i, j]}; fill in missing values or remove them"
         )
 
 
