@@ -412,17 +412,14 @@ class Layout:
     def fault(self, line, row, i, expected):
         """Return an error that tells what is wrong with a cell of a row, and what to do."""
         names = self.first if self.has_header else None
-        drop = drop_option(call_columns([i], names))
-        about_first = ""
-        if line == self.line and any(map(_is_name, self.first)):
-            about_first = (
-                "; the row was taken for data, as here no name in a header may be a number"
-            )
-        return BadRow(
-            f"line {line}, column {_shown(i, names)}: expected {expected}, got {quoted(row[i])}",
-            f"leave the column out by {drop}, or rows by --skip-bad-rows, or name a column of "
-            f"labels by --label-column{about_first}",
+        advice = (
+            f"leave the column out by {drop_option(call_columns([i], names))}, or rows by "
+            "--skip-bad-rows, or name a column of labels by --label-column"
         )
+        if line == self.line and any(map(_is_name, self.first)):
+            advice += "; the row was taken for data, as here no name in a header may be a number"
+        problem = f"column {_shown(i, names)}: expected {expected}, got {quoted(row[i])}"
+        return BadRow(f"line {line}, {problem}", advice)
 
 
 def call_columns(numbers, names):
