@@ -138,7 +138,14 @@ class ResultDisplay:
         ValueError, TypeError, ImportError
             As :meth:`from_result`, or if it is not an estimator of this package.
         """
-        return cls.from_result(_drawn(estimator), *args, ax=ax, **kwargs)
+        if not isinstance(estimator, Clusterer):
+            is_result = isinstance(estimator, ClusteringResult)
+            advice = "; from_result draws a result" if is_result else ""
+            raise TypeError(
+                "estimator must be one of fastmmc, such as fastmmc.UMCRLS; "
+                f"got a {type(estimator).__name__}{advice}"
+            )
+        return cls.from_result(result_of(estimator), *args, ax=ax, **kwargs)
 
 
 class PanelsDisplay(Display):
@@ -175,17 +182,6 @@ def check_result(result, kind, maker, name="result"):
     if isinstance(result, Clusterer):
         what += "; from_estimator draws a fitted estimator, where there is one"
     raise TypeError(f"{what}; got a {type(result).__name__}")
-
-
-def _drawn(estimator):
-    """Return the result of a fitted estimator, and refuse anything else."""
-    if not isinstance(estimator, Clusterer):
-        advice = "; from_result draws a result" if isinstance(estimator, ClusteringResult) else ""
-        raise TypeError(
-            "estimator must be one of fastmmc, such as fastmmc.UMCRLS; "
-            f"got a {type(estimator).__name__}{advice}"
-        )
-    return result_of(estimator)
 
 
 def check_points(result, X):

@@ -113,8 +113,11 @@ def write_report(
     max_points = validation.check_integer("max_points", max_points, least=1)
     frame = read_table(X if table is None else table, found.feature_names_in)
     page = _Page(found, frame, found.profile(frame))
+    n, k = found.labels.size, page.profile.sizes.size
     text = _fill_in_template(
         title=title or "Clusters",
+        headline=f"{number_of(n, 'point')} in {number_of(k, 'cluster')}",
+        are_open=k <= MOST_OPEN,
         page=page,
         run=found._rows(),
         version=__version__,
@@ -153,20 +156,10 @@ class _Page:
     profile: ClusterProfile
 
     @property
-    def headline(self):
-        k = self.profile.sizes.size
-        points = number_of(self.result.labels.size, "point")
-        return f"{points} in {number_of(k, 'cluster')}"
-
-    @property
     def shown(self):
         """The clusters that are described, by their numbers: all, or the largest ones."""
         largest = np.argsort(-self.profile.sizes, kind="stable")[:MOST_CLUSTERS]
         return np.sort(largest).tolist()
-
-    @property
-    def are_open(self):
-        return self.profile.sizes.size <= MOST_OPEN
 
     @property
     def has_scores(self):
