@@ -108,8 +108,6 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
 
 def _frame_of(X):
     """Return a matrix of numbers as columns, which are called by their numbers."""
-    if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "iufb":
-        raise ValueError(f"expected a matrix of numbers; got shape {X.shape} and type {X.dtype}")
     return as_frame(X)._replace(names=[str(j) for j in range(X.shape[1])])
 
 
@@ -180,9 +178,10 @@ def _read(source, asked, encoding):
             f"{', '.join(datasets.BUNDLED + datasets.GENERATED)}, or - for a table on standard "
             "input"
         )
-    if X.ndim != 2 or X.shape[1] == 0:
-        return X, y, SameColumns(None, [], 0)
     with errors_about(source):
+        if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "iufb":
+            text = f"expected a matrix of numbers; got shape {X.shape} and type {X.dtype}"
+            raise ValueError(text)
         columns, _ = asked.choose(X.shape[1])
     same = SameColumns(None, columns, X.shape[1])
     return X if columns == list(range(X.shape[1])) else X[:, columns], y, same
