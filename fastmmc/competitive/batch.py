@@ -128,18 +128,14 @@ class BatchSearch(SlicedSearch):
         self._history.note(self.n_iter, objective)
         if self.labels is None or objective < self.objective:
             self._keep(objective, centers)
-        if self.status == Status.NUMERICAL:
-            return True
-        if self.n_iter == self._plan.max_iter:
+        if self.n_iter == self._plan.max_iter and self.status != Status.NUMERICAL:
             self.status = Status.MAX_ITER
-            return True
         key = centers.tobytes()
-        if key in self._seen:
-            # The same rounds would follow again.
-            return True
+        # The same rounds would follow again after prototypes that were there before.
+        is_last = self.status != Status.CONVERGED or key in self._seen
         self._seen.add(key)
         self._centers = centers
-        return False
+        return is_last
 
     def _enforce(self, labels):
         """Change the labels of constrained objects, by the prototypes that assigned them.
