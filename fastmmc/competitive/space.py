@@ -75,17 +75,16 @@ def make_space_in_time(points, checked, seed, k, control):
     rank = 0 if checked is None or checked[1].landmarks == "pivoted" else checked[1].rank
     last = ASSIGN_SECONDS * n * rank * k
     try:
-        return *make_space(
-            points, checked, seed, lambda a=0.0: control.check_time(a + last)
-        ), control
+        space, rows = make_space(points, checked, seed, lambda a=0.0: control.check_time(a + last))
     except OutOfTime:
         few = min(BRIEF_RANK, n)
         shortage = (
             f". The time was too short for the features; the prototypes moved in those of {few} "
             "landmarks"
         )
-        found = make_space(points, (checked[0], Form(few)), seed)
-        return *found, replace(control, shortage=shortage)
+        control = replace(control, shortage=shortage)
+        space, rows = make_space(points, (checked[0], Form(few)), seed)
+    return space, rows, control
 
 
 def check_start(init):
