@@ -25,14 +25,10 @@ from fastmmc.data.links import (
 from fastmmc.kernels.gram import dense_rows
 from fastmmc.kernels.models import Space, check_centers
 
-NO_PAIRS = np.empty((0, 2), dtype=np.int64)
+NO_IDS, NO_PAIRS = np.empty(0, dtype=np.int64), np.empty((0, 2), dtype=np.int64)
 
 # Chunks of labelled objects are cut so that their lists of partners are no longer than this.
 MOST_PARTNERS = 2**22
-
-
-def _no_ids():
-    return np.empty(0, dtype=np.int64)
 
 
 @stored(
@@ -53,8 +49,8 @@ class Stream:
     wins: np.ndarray  # (k,) float64, learning steps plus one, modified in place
     n_seen: int = 0  # objects presented
     memory: np.ndarray | None = None  # (m, d) float64, the last constrained objects
-    memory_ids: np.ndarray = field(default_factory=_no_ids)  # (m,) int64, their numbers, rising
-    memory_labels: np.ndarray = field(default_factory=_no_ids)  # (m,) int64, -1: unknown
+    memory_ids: np.ndarray = field(default_factory=NO_IDS.copy)  # (m,) int64, their numbers, rising
+    memory_labels: np.ndarray = field(default_factory=NO_IDS.copy)  # (m,) int64, -1: unknown
     # Constraints with objects yet to come, (p, 2) int64, each once, the earlier object first.
     must: np.ndarray = field(default_factory=NO_PAIRS.copy)
     cannot: np.ndarray = field(default_factory=NO_PAIRS.copy)
@@ -260,7 +256,6 @@ def _labels_of(objects, stream, labels):
 
 def _no_links(X):
     """Return links of objects in no constraint."""
-    none, start = np.empty(0, dtype=np.int64), np.zeros(X.shape[0] + 1, dtype=np.int64)
-    own = np.full(X.shape[0], -1, dtype=np.int64)
+    start, own = np.zeros(X.shape[0] + 1, dtype=np.int64), np.full(X.shape[0], -1, dtype=np.int64)
     memory = np.empty((0, X.shape[1]))
-    return kernels.Links(memory, np.empty(0, np.uint8), own, start, none, start, none)
+    return kernels.Links(memory, np.empty(0, np.uint8), own, start, NO_IDS, start, NO_IDS)
