@@ -169,14 +169,13 @@ def _stream(args):
             if flag in files and is_replaced(files[flag]):
                 stack.enter_context(locked(files[flag], flag))
         run = _Run(args, stack)
-        n_before = run.n_saved
         try:
             run.learn_all(args.chunk)
         except KeyboardInterrupt:
             if run.n_saved == 0:
                 raise
             raise KeyboardInterrupt(run.advice()) from None
-    sys.stderr.write(run.report(n_before, time.perf_counter() - began) + "\n")
+    sys.stderr.write(run.report(time.perf_counter() - began) + "\n")
 
 
 class _Run:
@@ -195,7 +194,7 @@ class _Run:
             self._settings = _new_settings(given, args.chunk)
             self._model = _new_model(self._settings)
         self._has_constraints = self._settings["--method"] in CONSTRAINED
-        self.n_saved = self._model.n_seen_ if resumed else 0
+        self.n_saved = self._n_before = self._model.n_seen_ if resumed else 0
         # Constraints for the next chunk, and up to where their file was read.
         self._pairs, self._known = _new_pairs(given.get("--constraints"), constraints)
         self._output = Output(given.get("--out"), "label", stack)
@@ -270,34 +269,27 @@ class _Run:
             f"{self.n_saved} (from 0) on"
         )
 
-    def report(self, n_before, seconds):
-        """Return what is told at the end of a run that began after the first rows."""
-        settings, model = self._settings, self._model
-        resumed = f" ({self.n_saved - n_before} of them now)" if n_before else ""
+    def report(self, seconds):
+        """Return what is told at the end of a run."""
+        settings, model, source = self._settings, self._model, self._source
+        resumed = f" ({self.n_saved - self._n_before} of them now)" if self._n_before else ""
         headline = (
-            f"{settings['--method']} on {self._source.name}: {self.n_saved} rows{resumed}, "
+            f"{settings['--method']} on {source.name}: {self.n_saved} rows{resumed}, "
             f"{model.n_active_} of {settings['--k']} prototypes in use"
         )
         seed = settings[common.SEED.flag]
         rows = [] if seed is None else [("seed", seed)]  # a state of version 0.1.0 may have none
+        seen = []
         if self._has_constraints:
-            n_waiting = len(model._stream.must) + len(model._stream.cannot)
             unused = "constraints, not used as their earlier row was not remembered"
             rows.append(("forgotten", f"{model.n_forgotten_} {unused}"))
-            if model.n_late_:
-                rows.append(
-                    ("late", f"{counted(model.n_late_, 'constraint')}, given after both their rows")
-                )
-            if n_waiting:
-                rows.append(("waiting", f"{counted(n_waiting, 'constraint')}, for rows to come"))
-        if self._source.n_missing:
-            rows.append(("missing", f"{counted(self._source.n_missing, 'cell')}, read as medians"))
-        if self._source.n_new:
-            cells = counted(self._source.n_new, "cell")
-            rows.append(("new", f"{cells} of categories, read as none"))
-        if self._source.n_blank:
-            lines = counted(self._source.n_blank, "line")
-            rows.append(("blank", f"{lines} between the rows, without labels"))
+            n_waiting = len(model._stream.must) + len(model._stream.cannot)
+            seen.append(("late", model.n_late_, "constraint", ", given after both their rows"))
+            seen.append(("waiting", n_waiting, "constraint", ", for rows to come"))
+        seen.append(("missing", source.n_missing, "cell", ", read as medians"))
+        seen.append(("new", source.n_new, "cell", " of categories, read as none"))
+        seen.append(("blank", source.n_blank, "line", " between the rows, without labels"))
+        rows += [(name, counted(n, one) + rest) for name, n, one, rest in seen if n]
         if self._bad.path is not None:
             rows.append(("skipped", f"{counted(self._bad.n_rows, 'row')}, see {self._bad.path}"))
         return common.format_report(headline, [*rows, ("time", f"{seconds:.3g} s")])
