@@ -7,7 +7,6 @@ import json
 import os
 import re
 import sys
-import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -329,14 +328,8 @@ class Run:
     """What a solver found, and how."""
 
     result: ClusteringResult
-    params: dict
-    seconds: float
+    seed: int | None  # what its random numbers came from; None of a method without any
     seconds_compiling: float
-
-    @property
-    def seed(self):
-        """What its random numbers came from; None of a method without any."""
-        return self.params.get("random_state")
 
     def report(self):
         """Return what a report as JSON says of any run."""
@@ -347,13 +340,13 @@ class Run:
             "objective": result.objective,
             "status": result.status.name,
             "seed": self.seed,
-            "seconds": self.seconds,
+            "seconds": result.seconds,
             "seconds_compiling": self.seconds_compiling,
         }
 
     def rows(self, *between):
         """Return the rows ``(name, text)`` of any report; others come ``between`` them."""
-        seconds = f"{self.seconds:.3g} s"
+        seconds = f"{self.result.seconds:.3g} s"
         if self.seconds_compiling:
             seconds += f", {self.seconds_compiling:.3g} s of it to compile, the first time only"
         rows = [
@@ -373,10 +366,9 @@ def run_solver(function, X, params, options):
     if SEED.name in accepted:
         params = {SEED.name: DEFAULT_SEED} | params
     compilation = Compilation(_tell_of_compiling)
-    began = time.perf_counter()
     with naming_options(options, accepted), compilation.watching():
         result = _solve(function, X, params, accepted)
-    return Run(result, params, time.perf_counter() - began, compilation.seconds)
+    return Run(result, params.get(SEED.name), compilation.seconds)
 
 
 def _tell_of_compiling():
