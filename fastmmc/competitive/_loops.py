@@ -131,14 +131,15 @@ def smallest(values):
 
 @njit
 def smallest_but(values, left_out):
-    """Return the index of the first smallest value but one, -1 if there is no other.
-
-    The value left out is overwritten.
-    """
+    """Return the index of the smallest value but for one, the first; -1 if there is no other."""
     if values.size == 1:
         return -1
+    value = values[left_out]
     values[left_out] = np.inf
-    return smallest(values)
+    best = smallest(values)
+    values[left_out] = value
+    # The others may be infinite, too.
+    return max(best, 1) if left_out == 0 else best
 
 
 @njit_sum
@@ -299,11 +300,10 @@ def present_cannot_link(X, r, j, o, prototypes, links, rates, once):
     if smallest(other) != j or centers.shape[0] == 1:
         learn_object(prototypes, j, X, r, rates, once)
         return
-    partner_distance = other[j]
-    if partner_distance > distance_to(X, r, centers, j):
+    if other[j] > distance_to(X, r, centers, j):
         n = smallest_but(other, j)
         learn(prototypes, n, memory, o, rates)
-        unlearn(prototypes, j, memory, o, rates, partner_distance)
+        unlearn(prototypes, j, memory, o, rates, other[j])
         learn_object(prototypes, j, X, r, rates, once)
     else:
         distances_to(X, r, centers, other)
@@ -359,16 +359,6 @@ def list_partners(known, own, memory_size, equal, given_start, given, start, par
 
 
 @njit
-def second_smallest(D, i, left_out):
-    """Return the index of the smallest value of row i but for one, the first."""
-    best = -1
-    for j in range(D.shape[1]):
-        if j != left_out and (best < 0 or D[i, j] < D[i, best]):
-            best = j
-    return best
-
-
-@njit
 def enforce_linear(D, labels, pairs, is_must):
     """Change labels of linked objects as LCVQE does; D are their distances, (m, k).
 
@@ -385,7 +375,7 @@ def enforce_linear(D, labels, pairs, is_must):
                 labels[a] = labels[b] = j if both_j <= both_n else n
         elif not is_must and j == n and D.shape[1] > 1:
             farther = b if D[b, j] > D[a, j] else a
-            labels[farther] = second_smallest(D, farther, j)
+            labels[farther] = smallest_but(D[farther], j)
 
 
 @njit
@@ -412,7 +402,7 @@ def pull_linear(D, points, labels, must, cannot, sums, weights):
         j = labels[a]
         if labels[b] == j and D.shape[1] > 1:
             farther = b if D[b, j] > D[a, j] else a
-            n = second_smallest(D, farther, j)
+            n = smallest_but(D[farther], j)
             for f in range(points.shape[1]):
                 sums[n, f] += points[farther, f]
             weights[n] += 1.0
