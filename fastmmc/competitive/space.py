@@ -89,11 +89,8 @@ def make_space_in_time(points, checked, seed, k, control):
 
 def check_start(init):
     """Check first prototypes: the name of a way to choose them, or a (k, d) array of them."""
-    if isinstance(init, str):
-        return validation.check_choice("init", init, STARTS, " or a (k, d) array")
     if np.ndim(init) != 2:
-        names = ", ".join(repr(name) for name in STARTS)
-        raise ValueError(f"init must be one of {names} or a (k, d) array; got {init!r}")
+        return validation.check_choice("init", init, STARTS, " or a (k, d) array")
     init = validation.check_matrix(init, name="init", dtype=np.float64, copy=True)
     check_magnitude(init, "init")
     return init
