@@ -25,16 +25,6 @@ LANES = 64
 # Curvatures below this are rounding noise, between points that are alike to the kernel.
 LEAST_CURVATURE = 1e-12
 
-# Slots of Dual.pos.
-STEPS = 0  # steps made since the targets were set
-FIRST = 1  # the coordinate to raise next, -1: to be found
-N_POS = 2
-
-# Slots of Dual.value.
-HIGH = 0  # greatest gain of raising a coordinate
-LOW = 1  # least cost of lowering one
-N_VALUES = 2
-
 
 class Dual(NamedTuple):
     """State of the dual solver (arrays are modified in place)."""
@@ -46,11 +36,6 @@ class Dual(NamedTuple):
     rise: np.ndarray  # (n,) float64
     fall: np.ndarray  # (n,) float64
     diag: np.ndarray  # (n,) float64, diagonal of K
-    high: np.ndarray  # (LANES,) float64, work space
-    low: np.ndarray  # (LANES,) float64, work space
-    where: np.ndarray  # (LANES,) float64, work space
-    pos: np.ndarray  # (N_POS,) int64
-    value: np.ndarray  # (N_VALUES,) float64
 
 
 @njit
@@ -69,8 +54,6 @@ def prepare(dual, epsilon):
     """Set the offsets of all coordinates after a change of u, its bounds or y."""
     for i in range(dual.u.size):
         set_offsets(dual.u, dual.lower, dual.upper, epsilon, dual.rise, dual.fall, i)
-    dual.pos[STEPS] = 0
-    dual.pos[FIRST] = -1
 
 
 @njit
@@ -125,11 +108,9 @@ def first_of_lanes(value, where):
 
 @njit
 def extremes(dual):
-    """Set the greatest gain of a rise and the least cost of a descent; return what to raise."""
-    i, dual.value[HIGH], dual.value[LOW] = move_and_scan(
-        dual.grad, dual.rise, dual.fall, dual.diag, dual.diag, 0.0, dual.high, dual.low, dual.where
-    )
-    return i
+    """Return what to raise, the greatest gain of a rise, and the least cost of a descent."""
+    room = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    return move_and_scan(dual.grad, dual.rise, dual.fall, dual.diag, dual.diag, 0.0, *room)
 
 
 @njit
@@ -201,32 +182,28 @@ def solve_dual(K, dual, epsilon, tol, max_steps, budget):
     The working set is that of second order: the coordinate of the greatest gain, and the one that
     gains most together with it (Fan, Chen and Lin 2005). A step costs two passes of n.
 
-    Returns whether the solver has ended: HIGH - LOW <= tol, max_steps steps were made, or
-    rounding leaves none.
+    Returns the steps made, and whether the solver has ended: no pair violates, max_steps steps
+    were made, or rounding leaves none.
     """
-    u, grad, lower, upper = dual.u, dual.grad, dual.lower, dual.upper
-    rise, fall, pos, value = dual.rise, dual.fall, dual.pos, dual.value
-    i = pos[FIRST] if pos[FIRST] >= 0 else extremes(dual)
-    used = 0
-    while value[HIGH] - value[LOW] > tol and pos[STEPS] < max_steps:
+    u, grad, lower, upper, rise, fall, diag = dual
+    highs, lows, where = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    i, high, low = extremes(dual)
+    n_steps = used = 0
+    while high - low > tol and n_steps < max_steps:
         if used >= budget:
-            pos[FIRST] = i
-            return False
-        j = steepest_partner(grad, fall, dual.diag, K[i], i, value[HIGH], dual.high, dual.where)
+            return n_steps, False
+        j = steepest_partner(grad, fall, diag, K[i], i, high, highs, where)
         if j < 0:
             break
-        curvature = dual.diag[i] + dual.diag[j] - 2.0 * K[i, j]
-        gain = value[HIGH] - (grad[j] + fall[j])
+        curvature = diag[i] + diag[j] - 2.0 * K[i, j]
+        gain = high - (grad[j] + fall[j])
         before_i, before_j = u[i], u[j]
         step = move(u, lower, upper, i, j, gain / max(curvature, LEAST_CURVATURE))
         if u[i] == before_i and u[j] == before_j:
             break  # the step is below the rounding of both
         set_offsets(u, lower, upper, epsilon, rise, fall, i)
         set_offsets(u, lower, upper, epsilon, rise, fall, j)
-        i, value[HIGH], value[LOW] = move_and_scan(
-            grad, rise, fall, K[i], K[j], step, dual.high, dual.low, dual.where
-        )
-        pos[STEPS] += 1
+        i, high, low = move_and_scan(grad, rise, fall, K[i], K[j], step, highs, lows, where)
+        n_steps += 1
         used += 2 * u.size
-    pos[FIRST] = i
-    return True
+    return n_steps, True

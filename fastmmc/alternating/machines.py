@@ -216,19 +216,19 @@ class DualMachine(SupportMachine):
         """Continue; return whether it has ended."""
         while budget > 0:
             part = self._part
-            before = part.pos[loops.STEPS]
-            most = min(self._steps_left, self._stall_steps)
-            ended = loops.solve_dual(
+            most = min(self._steps_left, self._stall_steps) - self._made
+            n_steps, ended = loops.solve_dual(
                 self._part_K, part, self._epsilon, self._part_tol, most, budget
             )
-            self.n_steps += int(part.pos[loops.STEPS] - before)
+            self.n_steps += n_steps
+            self._made += n_steps
             if not ended:
                 return False
-            made = int(part.pos[loops.STEPS])
+            made = self._made
             self._steps_left -= made
             budget -= part.u.size * (2 * made + self.u.size)
-            self._merge()
-            violation = self._all.value[loops.HIGH] - self._all.value[loops.LOW]
+            high, low = self._merge()
+            violation = high - low
             if violation <= self._violation:
                 self.look()
                 if self.relative_gap() <= self._gap_tol or violation <= 0.0:
@@ -270,14 +270,11 @@ class DualMachine(SupportMachine):
         """Compute the gradient from scratch, as rounding errors add up."""
         self._all.grad[:] = self._y - self._K @ self.u
         self._is_fresh, self._dual = True, -np.inf
-        loops.prepare(self._all, self._epsilon)
-        loops.extremes(self._all)
 
     def _choose(self):
         """Choose the points to work on, and the tolerance."""
-        dual = self._all
-        loops.extremes(dual)
-        high, low = dual.value
+        dual, self._made = self._all, 0
+        _, high, low = loops.extremes(dual)
         violation = high - low
         self._part_tol = max(self._violation, PART_TOLERANCE * violation)
         free = (dual.lower < self.u) & (self.u < dual.upper)
@@ -291,7 +288,6 @@ class DualMachine(SupportMachine):
         chosen = np.flatnonzero(free)
         if chosen.size > LARGEST_PART * self.u.size:
             self._chosen, self._part, self._part_K = None, dual, self._K
-            loops.prepare(dual, self._epsilon)
             return
         self._chosen = chosen
         self._part_K = self._room[: chosen.size**2].reshape(chosen.size, chosen.size)
@@ -303,21 +299,19 @@ class DualMachine(SupportMachine):
         self._part = part
 
     def _merge(self):
-        """Update all points with the solution of the part."""
+        """Update all points with the solution of the part; return the extremes of them all."""
         dual, chosen = self._all, self._chosen
         if chosen is not None:
             self._carry(chosen, self._part.u - self.u[chosen])
             self.u[chosen] = self._part.u
             loops.prepare(dual, self._epsilon)
-        loops.extremes(dual)
+        return loops.extremes(dual)[1:]
 
     def look(self):
         """Set the attributes to the present state of the training."""
-        dual = self._all
-        if self._chosen is not None and self._part.pos[loops.STEPS] > 0:
-            self._merge()
-        self.bias = 0.5 * (dual.value[loops.HIGH] + dual.value[loops.LOW])
-        np.subtract(self._y, dual.grad, out=self.scores)
+        high, low = self._merge()
+        self.bias = 0.5 * (high + low)
+        np.subtract(self._y, self._all.grad, out=self.scores)
         self._rate()
 
     def refine(self):
@@ -334,9 +328,7 @@ class DualMachine(SupportMachine):
 
 def _new_dual(diag, u):
     """Return a state of the dual solver, which changes u in place."""
-    vectors, lanes = np.zeros((5, u.size)), np.zeros((3, loops.LANES))
-    pos, value = np.zeros(loops.N_POS, dtype=np.int64), np.zeros(loops.N_VALUES)
-    return loops.Dual(u, *vectors, np.ascontiguousarray(diag), *lanes, pos, value)
+    return loops.Dual(u, *np.zeros((5, u.size)), np.ascontiguousarray(diag))
 
 
 def _move_into_box(u, lower, upper):
