@@ -116,14 +116,6 @@ class Kernel(OneLine):
             f"{given}; scale them"
         )
 
-    def diagonal(self, X):
-        """Return k(x, x) for the rows of X, (n,), if that is neither 1 nor given."""
-        if self.name == "callable":
-            points = dense_rows(X, slice(None))
-            return np.diagonal(self._call(points, points))
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.check_values(self.of_products(_squared_norms(X.astype(np.float64))))
-
     def of_products(self, values):
         """Turn inner products into values of a linear or polynomial kernel, in place."""
         if self.name == "poly":
@@ -133,7 +125,8 @@ class Kernel(OneLine):
             np.power(values, self.degree, out=values)
         return values
 
-    def _call(self, X, Z, dtype=np.float64):
+    def call(self, X, Z, dtype=np.float64):
+        """Return the values of a kernel given as a function; refuse what is no Gram matrix."""
         values = np.asarray(self.function(X, Z, **(self.kernel_params or {})))
         if values.shape != (X.shape[0], Z.shape[0]):
             raise ValueError(
@@ -158,7 +151,7 @@ class Kernel(OneLine):
         """Refuse a kernel given as a function if its values for some of X are not symmetric."""
         points = dense_rows(X, evenly(X.shape[0], TRIED))
         # Halves, whose difference cannot overflow.
-        values = self._call(points, points) / 2
+        values = self.call(points, points) / 2
         worst = np.abs(values - values.T).max()
         if worst > SYMMETRY * np.abs(values).max():
             raise ValueError(
@@ -198,37 +191,33 @@ class KernelColumns:
             return X[:, slice(stop) if self._columns is None else self._columns]
         X = self._prepare(X)
         if kernel.name == "callable":
-            return kernel._call(X, Z, self._dtype)
+            return kernel.call(X, Z, self._dtype)
         # check_values finds what overflows.
         with np.errstate(over="ignore", invalid="ignore"):
             if kernel.name in RADIAL:
-                values = falling_values(self._logarithms(X, stop), self._dtype)
+                values = falling_values(self.logarithms(X, stop), self._dtype)
             else:
                 values = kernel.of_products(_products(X.astype(self._dtype, copy=False), Z))
             return kernel.check_values(values).astype(self._dtype, copy=False)
-
-    def logarithms(self, X):
-        """Return log k(x, z) of a radial kernel, float64, which does not underflow."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._logarithms(self._prepare(X))
 
     def _prepare(self, X):
         """Return points, made dense if z are."""
         return X.toarray() if issparse(X) and not issparse(self._Z) else X
 
-    def _logarithms(self, X, stop=None):
-        kernel, centred, first = self._kernel, self._centred, slice(stop)
-        if kernel.name == "rbf":
-            X, Z = centred.move(X), centred.points if stop is None else centred.points[first]
-            norms, of_Z = _squared_norms(X), centred.norms[first]
-            if kernel.sigma**2 < NARROW * max(norms.max(), of_Z.max()):
-                values = _exact_distances(X, Z)
-            else:
-                values = _centred_distances(X, Z, norms, of_Z)
-            values *= -1.0 / kernel.sigma**2
+    def logarithms(self, X, stop=None):
+        """Return log k(x, z) of a radial kernel, float64; squares of distances may overflow."""
+        X, kernel, centred, first = self._prepare(X), self._kernel, self._centred, slice(stop)
+        if kernel.name == "laplacian":
+            values = _city_distances(X, self._Z if stop is None else self._Z[first])
+            values *= -1.0 / kernel.sigma
             return values
-        values = _city_distances(X, self._Z if stop is None else self._Z[first])
-        values *= -1.0 / kernel.sigma
+        X, Z = centred.move(X), centred.points if stop is None else centred.points[first]
+        norms, of_Z = row_norms(X, squared=True), centred.norms[first]
+        if kernel.sigma**2 < NARROW * max(norms.max(), of_Z.max()):
+            values = _exact_distances(X, Z)
+        else:
+            values = _centred_distances(X, Z, norms, of_Z)
+        values *= -1.0 / kernel.sigma**2
         return values
 
 
@@ -241,7 +230,7 @@ class Centred:
     def __init__(self, Z):
         self._centre = np.zeros(1) if issparse(Z) else Z.mean(axis=0, dtype=np.float64)
         self.points = self.move(Z)
-        self.norms = _squared_norms(self.points)
+        self.norms = row_norms(self.points, squared=True)
 
     def move(self, X):
         """Return points moved likewise."""
@@ -400,7 +389,13 @@ def kernel_diagonal(kernel, X):
         return np.diagonal(X).astype(np.float64)
     out = np.empty(n)
     for rows in gen_batches(n, BLOCK):
-        out[rows] = kernel.diagonal(X[rows])
+        if kernel.name == "callable":
+            points = dense_rows(X, rows)
+            out[rows] = np.diagonal(kernel.call(points, points))
+            continue
+        with np.errstate(over="ignore", invalid="ignore"):
+            products = row_norms(X[rows].astype(np.float64), squared=True)
+            out[rows] = kernel.check_values(kernel.of_products(products))
     return out
 
 
@@ -412,11 +407,7 @@ def squared_distances(X, Z):
     """
     centred = Centred(Z)
     X = centred.move(X)
-    return _centred_distances(X, centred.points, _squared_norms(X), centred.norms)
-
-
-def _squared_norms(X):
-    return row_norms(X, squared=True)
+    return _centred_distances(X, centred.points, row_norms(X, squared=True), centred.norms)
 
 
 def _products(X, Z):

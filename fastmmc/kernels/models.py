@@ -128,7 +128,8 @@ class KernelModel(OneLine):
         values_of = KernelColumns(self.kernel, self.basis)
         groups = [(h, np.flatnonzero(self._owners == h)) for h in np.unique(self._owners)]
         for rows in row_blocks(X.shape[0], self.basis.shape[0]):
-            values = values_of.logarithms(X[rows])
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = values_of.logarithms(X[rows])
             for h, members in groups:
                 logarithms[rows, h] = values[:, members].max(axis=1)
         # Squares beyond the range of numbers are equally far.
