@@ -42,7 +42,6 @@ class Pass(NamedTuple):
     """State of a pass (arrays are modified in place)."""
 
     labels: np.ndarray  # (n,) int
-    scores: np.ndarray  # (m,) float64, work space
     value: np.ndarray  # (N_VALUES,) float64
     pos: np.ndarray  # (N_POS,) int64
 
@@ -162,13 +161,13 @@ def best_two(scores):
 
 
 @njit
-def note_winner(i, planes, state, n_planes, hold):
+def note_winner(scores, i, planes, state, n_planes, hold):
     """Set the winner and the code of a point, and update the counts of the planes.
 
     Returns the label before, the label now, and its strongest rival if the point is inside the
     margin, else -1.
     """
-    scores, labels, value, pos = state.scores, state.labels, state.value, state.pos
+    labels, value, pos = state.labels, state.value, state.pos
     counts, codes = planes.counts, planes.codes
     best, second = best_two(scores)
     before = labels[i]
@@ -199,8 +198,9 @@ def look_at_winners(points, W, b, planes, state, n_planes, hold, budget):
 
     Otherwise as :func:`look_at_signs`.
     """
-    sums, codes, scores, pos = planes.sums, planes.codes, state.scores, state.pos
+    sums, codes, pos = planes.sums, planes.codes, state.pos
     n, k = state.labels.size, b.size
+    scores = np.empty(k)
     while pos[ROW] < n and budget > 0:
         i = pos[ROW]
         row = row_of(points, i)
@@ -209,7 +209,7 @@ def look_at_winners(points, W, b, planes, state, n_planes, hold, budget):
         budget -= (k + 2) * size + 1
         for p in range(k):
             scores[p] = dot(row, W[p]) + b[p]
-        before, now, rival = note_winner(i, planes, state, n_planes, hold)
+        before, now, rival = note_winner(scores, i, planes, state, n_planes, hold)
         if before != now:
             for plane in range(n_planes):
                 if codes[plane, i] >= 0:

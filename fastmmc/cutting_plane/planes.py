@@ -70,7 +70,6 @@ class _WorkingSet:
         )
         self._pass = loops.Pass(
             labels=self.labels,
-            scores=np.empty(n_blocks),
             value=np.empty(loops.N_VALUES),
             pos=np.empty(loops.N_POS, dtype=np.int64),
         )
@@ -154,25 +153,19 @@ class _WorkingSet:
     def _set_balance_rows(self, Q, planes):
         """Set the products of the rows of the balance: zero, as centred features are balanced."""
 
-    def _feasible_extra(self, offsets):
-        """Return the multipliers of the balance for those of the planes, as labels may move."""
-        return self._extra
-
     def solve(self):
         """Solve the program at the present labels, with the rows of the balance so far.
 
         Returns the weights, and whether the solver finished.
         The weights solve the whole program once :meth:`tighten` has nothing to add.
         """
-        planes, offsets = self._coordinates()
+        planes, A, r = self._program()
         m = self._extra.size + 1
         size = m + self.n_planes
         Q = np.zeros((size, size))
         Q[m:, m:] = self._plane_gram(planes)
         self._set_balance_rows(Q, planes)
         q = np.concatenate((np.full(m - 1, -self._balance), [0.0], self._heights()))
-        A, r = self._equalities(offsets)
-        self._extra = self._feasible_extra(offsets)
         a = np.concatenate((self._extra, [self._unused], self._shares))
         y = np.empty(r.size)
         steps = solve_program(Q, q, A, r, a, y, STEPS * size)
@@ -195,22 +188,18 @@ class SignSet(_WorkingSet):
     def __init__(self, rows, mean, C, balance):
         super().__init__(rows, mean, C, balance, 1, 2, np.int8)
 
-    def _coordinates(self):
+    def _program(self):
+        """Return the planes and the equations A a = r; mu and nu are set so that they hold."""
         sums = self._planes.sums[: self.n_planes, 0] / self.n
         offsets = sums[:, -1]
-        return sums[:, :-1] - offsets[:, None] * self._mean, offsets
-
-    def _equalities(self, offsets):
         A = np.zeros((2, 3 + offsets.size))
         A[0, 2:] = 1.0
         A[1, :2] = -1.0, 1.0
         A[1, 3:] = offsets
-        return A, np.array([self._C, 0.0])
-
-    def _feasible_extra(self, offsets):
-        """Return mu and nu."""
+        # The sums may have changed with the labels since the last program.
         t = float(offsets @ self._shares)
-        return np.array([t if t > 0 else 0.0, -t]) if t else np.array([-1.0, 0.0])
+        self._extra = np.array([t if t > 0 else 0.0, -t]) if t else np.array([-1.0, 0.0])
+        return sums[:, :-1] - offsets[:, None] * self._mean, A, np.array([self._C, 0.0])
 
     def _weights(self, planes, half_norm, y):
         w = self._shares @ planes
@@ -265,10 +254,13 @@ class WinnerSet(_WorkingSet):
         self._extra = np.concatenate((self._extra, np.zeros(new.size)))
         return new.size > 0
 
-    def _coordinates(self):
+    def _program(self):
+        """Return the planes and the equation A a = r."""
         planes = self._planes.sums[: self.n_planes] / self.n
         planes[:, :, -1] *= self._constant
-        return planes.reshape(self.n_planes, -1), np.zeros(self.n_planes)
+        A = np.zeros((1, self._extra.size + 1 + self.n_planes))
+        A[0, self._extra.size :] = 1.0
+        return planes.reshape(self.n_planes, -1), A, np.array([self._C])
 
     def _set_balance_rows(self, Q, planes):
         """Set the products of the rows (w_q - w_p) . mean(x) among themselves and with planes."""
@@ -280,12 +272,6 @@ class WinnerSet(_WorkingSet):
         identity = np.eye(self._k)
         ends = identity[second] - identity[first]
         Q[:m, :m] = (self._centre @ self._centre) * (ends @ ends.T)
-
-    def _equalities(self, offsets):
-        m = self._extra.size
-        A = np.zeros((1, m + 1 + offsets.size))
-        A[0, m:] = 1.0
-        return A, np.array([self._C])
 
     def _lean(self):
         """Return how far the balance moves the weights of each cluster along mean(x), (k,)."""

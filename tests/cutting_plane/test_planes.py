@@ -270,7 +270,7 @@ def test_known_products_are_used_only_while_no_label_changes(kind, points, rng):
             planes.look(weights, ALL, True)
             planes.accept()
             weights, gap, _ = solve(planes)
-        coordinates = planes._coordinates()[0]
+        coordinates = planes._program()[0]
         np.testing.assert_allclose(planes._gram, coordinates @ coordinates.T, atol=1e-12)
         assert abs(gap) <= 1e-6 * (weights.half_norm + 5.0 * planes.slack(weights))
         planes.begin_pass()
