@@ -48,7 +48,7 @@ def _descend(walker, rng, control):
     try:
         for _ in descend(walker, walker.centers, BRIEF_TOL, rng):
             status = control.report(
-                fraction=1.0 - 1.0 / (2 + walker.n_passes),
+                fraction=1.0 - 1.0 / (2 + len(walker.history)),
                 n_done=0,
                 n_init=1,
                 objective=walker.objective,
@@ -61,30 +61,18 @@ def _descend(walker, rng, control):
     return status
 
 
-class _BlockWalker:
-    """Passes over points in blocks, as a :class:`Walker` makes them; keeps the best centers."""
+class _BlockWalker(Walker):
+    """Passes over points in blocks, of which it has a sample; keeps the best centers."""
 
     def __init__(self, blocks, sample, centers):
+        super().__init__(Points(sample), "median")
         self._blocks = blocks
-        self._sample = Walker(Points(sample), "median")
-        self.points = self._sample.points
-        self.relaxation = self._sample.relaxation
-        self.draw = self._sample.draw
         self.centers, self.objective = centers, np.inf
         self.history = []
 
-    @property
-    def distances(self):
-        """Distances of the sample to the centers last looked at."""
-        return self._sample.distances
-
-    @property
-    def n_passes(self):
-        return len(self.history)
-
     def looking(self, centers):
         """Return the Pass of all points; a generator of its elementary operations."""
-        self._sample.assign(centers)
+        self.assign(centers)  # the sample, from which new centers are drawn
         blocks, shared = self._blocks, (centers, self.points.least)
         objective, pulls, sums, at_center = blocks.total(blocks.map(_sum_pulls, shared))
         if objective < self.objective:
@@ -94,7 +82,7 @@ class _BlockWalker:
         targets = weiszfeld_targets(centers, pulls, sums, at_center)
         return Pass(float(objective), targets, (pulls == 0) & (at_center == 0))
 
-    def assign(self):
+    def label_all(self):
         """Return the labels by the best centers where the points are, sizes, and objective."""
         blocks, model = self._blocks, make_model(self.centers, self.points.rows)
         sizes, objective = blocks.total(blocks.map(_count, model))
@@ -122,19 +110,19 @@ def _label(rows, model):
 
 def _result(walker, found, status):
     """Return the result of the sample with what it came to over all points."""
-    _, sizes, _ = walker.assign()
+    _, sizes, _ = walker.label_all()
     kept = np.flatnonzero(sizes)
     all_centers = walker.centers
     # Labels have no gaps, so only centers that have points are assigned to.
     walker.centers = all_centers[kept]
-    labels, counts, objective = walker.assign()
+    labels, counts, objective = walker.label_all()
     history = np.array([*walker.history, objective])
     return replace(
         found,
         labels=walker._blocks.join(labels),
         objective=objective,
         status=rate_figures(status, objective=objective),
-        n_iter=walker.n_passes,
+        n_iter=len(walker.history),
         sizes=counts,
         history=history,
         trace={"passes": np.arange(1, history.size + 1)},
