@@ -35,10 +35,6 @@ WORST_RISE = 10.0
 # solutions keep their digits. The residuals are exact, so the optimum does not change.
 PROXIMAL = 1e-8
 
-# Refinements of a solution of the Newton system by its residual: near the end the weights span so
-# many orders of magnitude that one solution alone has few correct digits.
-REFINEMENTS = 1
-
 # A round works on the LEAST_PART points nearest to a kink of their loss, or on the share PART of
 # all points if that is more, then also on those that turn out to be on the other side of one. If
 # this multiplies their number by more than GROWTH, it works on GROWTH times as many of the nearest
@@ -253,7 +249,7 @@ class _Core:
         rest = self._rest
         target = self._product - self.w - centre * rest
 
-        def solve(mu, corrected, refinements):
+        def solve(mu, corrected):
             """Return dw, db and the greatest length of the step that aims at products mu."""
             h, dq = self._h, self._dq
             loops.aim(parts, mu, corrected, h)
@@ -261,7 +257,9 @@ class _Core:
             np.subtract(h, E * (h.sum() / total), out=dq)
             dw = lapack.dpotrs(factor, Z.T @ dq + target, lower=1)[0]
             np.matmul(Z, dw, out=dq)
-            for _ in range(refinements):
+            if corrected:
+                # Near the end the weights span so many orders of magnitude that one solution alone
+                # has few correct digits: the residual gives it more.
                 dq += shift
                 dq *= E
                 du = np.subtract(h, dq, out=dq)
@@ -273,12 +271,10 @@ class _Core:
             return dw, shift - centre @ dw, loops.direct(parts, dq)
 
         mu = loops.complementarity(parts, 0.0)
-        _, _, length = solve(0.0, False, 0)
+        _, _, length = solve(0.0, False)
         affine = loops.complementarity(parts, length)
         # The dual residual contains u, so variables and multipliers go equally far.
-        dw, db, length = solve(
-            max(mu * (affine / mu) ** 3, np.finfo(float).tiny), True, REFINEMENTS
-        )
+        dw, db, length = solve(max(mu * (affine / mu) ** 3, np.finfo(float).tiny), True)
         if not np.isfinite(db) or not length > 1e-10:
             return False
         length *= DAMPING
