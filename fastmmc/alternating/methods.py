@@ -298,42 +298,35 @@ def _cluster(loss, call, control):
     has_sizes = bool(told(call, BinarySizeParameters))
     # Parameters that a method does not show have their defaults.
     balance = binary_balance(call.balance, call.target_sizes)
-    call = _IterSVRCall(**vars(call) | {"sample_weight": weights, "balance": balance})
-    counting, part = validation.counting_points(weights), points
+    given = {"X": points, "sample_weight": weights, "balance": balance}
+    call = _IterSVRCall(**vars(call) | given)
+    counting = validation.counting_points(weights)
     if counting is not None:
-        call = _only(counting, points, kernel, call)
-        is_gram = kernel.name == "precomputed"
-        part = points[np.ix_(counting, counting)] if is_gram else points[counting]
-    copies = None if has_sizes else _copies(part, kernel, call)
-    if copies is None:
-        result = _alternate(loss, part, kernel, call, control)
+        call = _only(counting, kernel, call)
+    if has_sizes or kernel.name == "precomputed":
+        result = _alternate(loss, kernel, call, control)
     else:
-        result = _alternate_distinct(loss, part, kernel, call, control, copies)
+        result = _alternate_distinct(loss, kernel, call, control)
     if weights is not None:  # sizes count points
         result = replace(result, size_bounds=None)
     return result if counting is None else _extend(result, counting, points)
 
 
-def _copies(points, kernel, call):
-    """Return the distinct points, None if all differ or a start tells two from each other."""
-    if kernel.name == "precomputed":
-        return None
-    keys = []
+def _alternate_distinct(loss, kernel, call, control):
+    """Cluster points of which equal ones are one with a weight, unless the start tells them."""
+    points, keys = call.X, []
     if not isinstance(call.init, str):
         keys = [check_init(call.init, points.shape[0], 2, kernel, STARTS)]
     copies = Copies.of(points, call.sample_weight, keys)
-    return None if copies is None or copies.first.size < 2 else copies
-
-
-def _alternate_distinct(loss, points, kernel, call, control, copies):
-    """Cluster points of which equal ones are one with a weight."""
+    if copies is None or copies.first.size < 2:
+        return _alternate(loss, kernel, call, control)
     check_form(points, kernel, **values(call, LandmarkParameters), dtype=None)
-    merged, members, first = copies.merge(call, points), copies.members, copies.first
     # However heavy the points are, some split of them is as balanced as this.
     least = copies.weights.max() / copies.weights.sum()
-    merged = replace(merged, balance=max(call.balance, least))
-    result = _alternate(loss, merged.X, kernel, merged, control, np.bincount(members))
-    return replace(_among_all(result, first, points), labels=result.labels[members])
+    merged = replace(copies.merge(call, points), balance=max(call.balance, least))
+    result = _alternate(loss, kernel, merged, control, np.bincount(copies.members))
+    result = _among_all(result, copies.first, points)
+    return replace(result, labels=result.labels[copies.members])
 
 
 def _among_all(result, clustered, points):
@@ -344,23 +337,25 @@ def _among_all(result, clustered, points):
     return replace(result, model=model, support=None if support is None else clustered[support])
 
 
-def _only(counting, points, kernel, call):
-    """Return the call with the parameters of the points that count alone."""
-    weights, init, rank, landmarks = call.sample_weight, call.init, call.rank, call.landmarks
+def _only(counting, kernel, call):
+    """Return the call for the points that count alone."""
+    points, init, rank, landmarks = call.X, call.init, call.rank, call.landmarks
     if counting.size < 2:
         raise ValueError("sample_weight must be above 0 for at least 2 points, one a cluster")
     check_form(points, kernel, **values(call, LandmarkParameters), dtype=None)
     if isinstance(rank, int | np.integer):  # of all points
         rank = min(rank, counting.size)
     if not isinstance(init, str):
-        init = check_init(init, weights.size, 2, kernel, STARTS)[counting]
+        init = check_init(init, points.shape[0], 2, kernel, STARTS)[counting]
     if np.ndim(landmarks) == 1:
         landmarks = check_landmarks(landmarks, points, kernel)
         if not np.isin(landmarks, counting).all():
             raise ValueError("landmarks must be points whose sample_weight is above 0")
         landmarks = np.searchsorted(counting, landmarks)
-    part = {"sample_weight": weights[counting], "init": init}
-    return replace(call, **part, rank=rank, landmarks=landmarks)
+    is_gram = kernel.name == "precomputed"
+    X = points[np.ix_(counting, counting)] if is_gram else points[counting]
+    weights = call.sample_weight[counting]
+    return replace(call, X=X, sample_weight=weights, init=init, rank=rank, landmarks=landmarks)
 
 
 def _extend(result, counting, points):
@@ -373,9 +368,9 @@ def _extend(result, counting, points):
     return replace(result, labels=labels, sizes=np.bincount(labels, minlength=2))
 
 
-def _alternate(loss, points, kernel, call, control, counts=None):
+def _alternate(loss, kernel, call, control, counts=None):
     """Cluster points whose weights are all above 0; ``counts`` (n,) are their copies, if any."""
-    n = points.shape[0]
+    points, n = call.X, call.X.shape[0]
     counts = np.ones(n, dtype=np.int64) if counts is None else counts
     validation.check_two_points(n)
     form = check_form(points, kernel, **values(call, LandmarkParameters), dtype=None)
