@@ -108,12 +108,6 @@ class Problem:
         return None if self.features is None else self.features.Z
 
     @property
-    def is_uneven(self):
-        """Whether weights differ, so that the best labels of a round may be worse than before."""
-        weights = self.call.sample_weight
-        return weights is not None and bool(np.ptp(weights) > 0.0)
-
-    @property
     def starts_as_told(self):
         """Whether the first labels are given, or a tied bias asks for the paper's rounds."""
         return self.tied or not isinstance(self.call.init, str)
@@ -151,8 +145,8 @@ def prepare(problem, seed):
     problem = replace(problem, kernel=kernel)
     look = problem.control.check_time
     try:
-        problem = _in_few_features(problem, seed, look)
-        made = _with_representatives(problem, seed, look)
+        problem = _in_few_features(problem, seed)
+        made = _with_representatives(problem, seed)
         if made is None:
             made = _with_solver(_with_products(problem, seed, look), look)
     except OutOfTime:
@@ -161,7 +155,7 @@ def prepare(problem, seed):
     return made
 
 
-def _in_few_features(problem, seed, look):
+def _in_few_features(problem, seed):
     """Return the problem with a form of low rank where so few features are the whole kernel.
 
     The Gram matrix of a wide Gaussian is nearly singular, and solvers of pairs of points crawl.
@@ -171,7 +165,7 @@ def _in_few_features(problem, seed, look):
     is_open = call.rank == call.solver == "auto" and problem.form.rank is None and most > 0
     if not (is_open and problem.loss == "laplace" and kernel.name in ("rbf", "poly")):
         return problem
-    form = Form(most, "pivoted", rank_tol=SMOOTH)
+    form, look = Form(most, "pivoted", rank_tol=SMOOTH), problem.control.check_time
     try:
         n_features = form_features(points, kernel, form, seed, look).Z.shape[1]
     except MemoryError:  # which the dense form explains better
@@ -215,20 +209,20 @@ def _with_solver(problem, look=lambda: None):
     return replace(problem, solve_ridge=feature_solver(problem.Z, ridge, look))
 
 
-def _with_representatives(problem, seed, look):
+def _with_representatives(problem, seed):
     """Return the problem with that of its representatives, or None if all points are trained."""
-    call, most = problem.call, problem.call.max_representatives
+    call, most, look = problem.call, problem.call.max_representatives, problem.control.check_time
     in_features = has_features(problem.kernel, problem.form, call.solver, problem.points)
     if most is None or most >= problem.bounds.weights.size or not in_features:
         return None
     if _takes_means(problem):
-        merged = _merge_points(problem, seed, look)
+        merged = _merge_points(problem, seed)
         problem = replace(problem, features=replace(merged.features, Z=None))
     else:
         problem = _with_products(problem, seed, look)
-        merged = _merge_features(problem, most, look)
+        merged = _merge_features(problem, most)
     if merged.bounds.weights.size > 2 * FEW_REPRESENTATIVES and not merged.starts_as_told:
-        few = _merge_features(merged, FEW_REPRESENTATIVES, look)
+        few = _merge_features(merged, FEW_REPRESENTATIVES)
         merged = replace(merged, merged=_with_solver(few, look))
     return replace(problem, merged=_with_solver(merged, look), is_trained=False)
 
@@ -247,24 +241,24 @@ def _takes_means(problem):
     return is_known and not is_pivoted and points.shape[1] <= form.rank
 
 
-def _merge_points(problem, seed, look):
+def _merge_points(problem, seed):
     """Return the problem of representatives, with features of their own."""
-    points, kernel, form = problem.points, problem.kernel, problem.form
-    merged, _ = _merge(problem, points, problem.call.max_representatives, look)
-    form = with_landmarks(points, kernel, form, seed, look)
+    points, look = problem.points, problem.control.check_time
+    merged, _ = _merge(problem, points, problem.call.max_representatives)
+    form = with_landmarks(points, problem.kernel, problem.form, seed, look)
     return _with_products(replace(merged, form=form), seed, look)
 
 
-def _merge_features(problem, most, look):
+def _merge_features(problem, most):
     """Return the problem of representatives, with the mean features of their points."""
     points, Z = problem.points, problem.Z
     is_gram = problem.kernel.name == "precomputed"
     rows = Z if is_gram or issparse(points) or points.shape[1] > Z.shape[1] else points
-    merged, average = _merge(problem, rows, most, look)
+    merged, average = _merge(problem, rows, most)
     return replace(merged, features=replace(problem.features, Z=average @ Z))
 
 
-def _merge(problem, rows, most, look):
+def _merge(problem, rows, most):
     """Return the problem of representatives, and the matrix that averages points.
 
     ``rows`` (n, d) tells which points are close together. Where no kink of the loss is between the
@@ -272,7 +266,7 @@ def _merge(problem, rows, most, look):
     the mean of theirs, and up to the curvature of the scores, if they are those of the mean point.
     """
     call, points = problem.call, problem.points
-    cells = merge_near(rows, problem.bounds.weights, most, look)
+    cells = merge_near(rows, problem.bounds.weights, most, problem.control.check_time)
     totals, average = averaging(cells, problem.bounds.weights)
     init = call.init
     if not isinstance(init, str):
@@ -432,7 +426,9 @@ class Alternation:
         gives_up = machine.capped and not machine.relative_gap() <= most
         if gives_up or machine.relative_gap() > max(enough, most) or not np.isfinite(objective):
             self.status = Status.NUMERICAL
-        if not (is_new and (falls or self._problem.is_uneven)):
+        # Where weights differ, the best labels of a round may be worse than before.
+        is_uneven = call.sample_weight is not None and np.ptp(call.sample_weight) > 0.0
+        if not (is_new and (falls or is_uneven)):
             return True
         self._seen.add(labels)
         if self.n_iter == call.max_iter:
