@@ -319,9 +319,8 @@ class DualMachine(SupportMachine):
         if not super().refine():
             return False
         self._violation = 0.1 * self._violation
-        self._begin_watch()
         self._refresh()
-        self._is_fresh = False
+        self._begin_watch()
         self._choose()
         return True
 

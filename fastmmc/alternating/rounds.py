@@ -22,7 +22,7 @@ from fastmmc.alternating.machines import (
 from fastmmc.alternating.merging import averaging, merge_near
 from fastmmc.alternating.start import first_labels, gram_matrix
 from fastmmc.core.declare import Parameters
-from fastmmc.core.execution import OutOfTime, RunControl, fixed_seed
+from fastmmc.core.execution import OutOfTime, RunControl, SlicedSearch, fixed_seed
 from fastmmc.core.status import Status
 from fastmmc.kernels.gram import Kernel, box_diagonal, kernel_product, resolve_kernel
 from fastmmc.kernels.nystroem import Features, Form, brief_features, form_features, with_landmarks
@@ -316,7 +316,7 @@ def _make_machine(problem, loss, seed):
     return InteriorMachine(Z, *given, INTERIOR_TOLERANCE * call.tol, control.check_time)
 
 
-class Alternation:
+class Alternation(SlicedSearch):
     """One start: rounds of training and relabelling.
 
     With a joint bias both halves of a round lower |w|^2 + 2C sum s_i loss(y_i, f_i), so the rounds
@@ -326,15 +326,14 @@ class Alternation:
     """
 
     def __init__(self, problem, index, rng):
+        super().__init__()
         self._problem, self._call = problem, problem.call
         seed = int(rng.integers(2**31))
         if problem.is_trained:
             self._machine = _make_machine(problem, problem.loss, seed)
         self._rounds = []
-        self.objective = np.inf
-        self.status = Status.TIME_LIMIT if problem.is_brief else Status.CONVERGED
-        self.n_iter = 0
-        self.n_moves = 0
+        if problem.is_brief:
+            self.status = Status.TIME_LIMIT
         init, points, kernel = self._call.init, problem.points, problem.kernel
         is_gram = kernel.name == "precomputed"
         if isinstance(init, str) and init == "farthest" and index > 0 and not is_gram:
@@ -352,19 +351,21 @@ class Alternation:
         self._seen = {np.packbits(y > 0).tobytes()}
         self._machine.begin(y)
 
-    def step(self, budget):
-        """Continue; return whether the alternation has ended."""
-        if self._scout is None:
-            return self._machine.step(budget) and not self._hand_over() and self._end_round()
-        if self._scout.step(budget):
+    def _run(self):
+        """Begin where a scout ends, if there is one, and make rounds."""
+        if self._scout is not None:
+            while not self._scout.step(self._budget):
+                yield
             if not self._problem.is_trained:
-                return True  # `finish` labels all points
+                return  # `finish` labels all points
             w = self._scout.solution.w
             self._scout = None
             split, _ = self._relabel(TrainedMachine(self._problem.score(w), w))
             self._machine.expect(w, split.bias)
             self._begin(split.y)
-        return False
+            yield
+        while not self._machine.step(self._budget) or self._hand_over() or not self._end_round():
+            yield
 
     def _hand_over(self):
         """Go on with the interior-point method where pairs of points crawl; tell if it does."""
