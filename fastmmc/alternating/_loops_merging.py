@@ -59,11 +59,13 @@ def part(values, is_above, room):
 
 
 @njit
-def cut_cells(cells, chosen, n_cells, is_above, room):
+def cut_cells(cells, chosen, n_cells):
     """Cut the chosen cells at their means across the columns that vary most.
 
     Returns the number of cells then. Those whose points are equal stay as they are.
     """
+    n = cells.points.shape[1]
+    is_above, room = np.empty(n, np.int64), np.empty(n)
     for cell in chosen:
         start, stop = cells.starts[cell], cells.stops[cell]
         points = cells.points[:, start:stop]

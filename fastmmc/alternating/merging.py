@@ -18,7 +18,6 @@ def merge_near(points, weights, most, look=lambda: None):
     held = np.ascontiguousarray(np.vstack([points.T, weights, np.arange(n)]))
     cells = loops.Cells(held, starts, stops, *np.empty((2, most, d)))
     loops.measure(cells, 0)
-    rooms = np.empty(n, np.int64), np.empty(n)
     n_before, n_cells = 0, 1
     while n_before < n_cells < most:
         look()
@@ -26,7 +25,7 @@ def merge_near(points, weights, most, look=lambda: None):
         worst = np.argsort(-scatter, kind="stable")[: most - n_cells]
         chosen = np.sort(worst[scatter[worst] >= scatter.mean()])
         n_before = n_cells
-        n_cells = loops.cut_cells(cells, chosen, n_cells, *rooms)
+        n_cells = loops.cut_cells(cells, chosen, n_cells)
     numbers = np.empty(n, dtype=np.int64)
     order, sizes = np.argsort(starts[:n_cells]), (stops - starts)[:n_cells]
     numbers[held[-1].astype(np.int64)] = np.repeat(order, sizes[order])

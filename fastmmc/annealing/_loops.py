@@ -20,14 +20,14 @@ def block_distances(block, center, found):
 
 
 @njit
-def assign(blocks, centers, nearest, distances, labels):
+def assign(blocks, centers, distances, labels):
     """Give every point to its nearest center; ties go to the first.
 
-    ``blocks`` (m, d, b) holds the points in columns, the last block padded; ``nearest`` (2, b) is
-    work space. ``labels`` (n,) and ``distances`` (n,), not squared, are written.
+    ``blocks`` (m, d, b) holds the points in columns, the last block padded. ``labels`` (n,) and
+    ``distances`` (n,), not squared, are written.
     """
     n_blocks, _, size = blocks.shape
-    best, found = nearest[0], nearest[1]
+    best, found = np.empty(size), np.empty(size)
     for b in range(n_blocks):
         first = b * size
         count = min(size, labels.size - first)

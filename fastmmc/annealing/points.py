@@ -105,8 +105,6 @@ class Walker:
         self.relaxation = RELAXATION if self._by_distance else 1.0
         self.labels = np.zeros(n, dtype=np.int64)
         self.distances = np.empty(n)
-        if not points.is_sparse:
-            self._nearest = np.empty((2, points.blocks.shape[2]))
 
     def assign(self, centers):
         """Find the nearest center of every point: ``labels``, with ``distances`` (n,)."""
@@ -122,8 +120,8 @@ class Walker:
         step = max(1, PIECE // cost)
         for first in range(0, len(blocks), step):
             rows = slice(first * size, (first + step) * size)
-            found = self._nearest, self.distances[rows], self.labels[rows]
-            kernels.assign(blocks[first : first + step], centers, *found)
+            block = blocks[first : first + step]
+            kernels.assign(block, centers, self.distances[rows], self.labels[rows])
             yield step * cost
 
     def _assign_sparse(self, centers):
