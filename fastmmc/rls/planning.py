@@ -1,7 +1,7 @@
 """What a call of UMC-RLS asks for, checked and made into the plan of its search."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -62,26 +62,19 @@ POINTS_PER_CELL = 3
 BALANCE = {"memetic": 0.2, "shaking": 0.5}
 
 
-@dataclass(frozen=True, eq=False)
-class LabelSearchPlan:
-    """The checked parameters of a search over labellings, and the points it is over."""
+class LabelSearchPlan(UMCRLSSearch):
+    """A search over labellings: its checked parameters, and the points it is over.
+
+    ``method`` is "shaking" where k is 1, whatever was asked for, and nothing is left open.
+    """
 
     n: int
     k: int
-    method: str  # shaking where k is 1, whatever was asked for
-    init: str | np.ndarray
     points: np.ndarray
     rule: SizeRule
     known: np.ndarray | None  # (n,) labels, -1 where unknown
     trust: np.ndarray | None  # (n,) probabilities that these are right; None: they are
-    n_rounds: int
-    start_round: int
     min_size: int
-    polish: bool
-    keep_best: bool
-    population: int
-    patience: int
-    max_iter: int
     free: bool  # whether the cost of free sizes is minimised
     bound: bool  # whether a lower bound on Q is wanted
     default_sizes: bool  # whether the user has said nothing of sizes
