@@ -14,7 +14,7 @@ from fastmmc.choice.vote import shares_of
 from fastmmc.choice.widths import Width
 from fastmmc.core.declare import told
 from fastmmc.core.parameters import SizeParameters
-from fastmmc.data.labels import named_clusters, read_known_labels
+from fastmmc.data.labels import named_clusters
 from fastmmc.data.links import Links
 from fastmmc.data.sizes import SizeRule
 from fastmmc.rls.engine.groups import predictions
@@ -37,7 +37,6 @@ class Given:
     """What a call says of n points in k clusters, checked."""
 
     known: np.ndarray  # (n,) int64, -1 where a label is not known
-    classes: np.ndarray | None  # (k,) what known labels call the clusters
     links: Links
     weights: np.ndarray | None  # (n,) of the points; None: all 1
     merging: Merging  # of all points
@@ -48,15 +47,14 @@ class Given:
     @classmethod
     def of(cls, call, n, k):
         """Return what a call says; raise what is wrong with it."""
-        known, classes = read_known_labels(call.known_labels, n, k)
-        links, known = check_links(call, n, k, known)
+        links, known = check_links(call, n, k, call.known_labels)
         free, near = size_rules(call, n, k, known)
         if links or call.sample_weight is not None:
             check_groups(links, known, n, k, free, call.sample_weight)
         known = np.full(n, -1) if known is None else known
         merging = Merging.of(links, n, call.sample_weight)
         asks = bool(told(call, SizeParameters))
-        return cls(known, classes, links, call.sample_weight, merging, free, near, asks)
+        return cls(known, links, call.sample_weight, merging, free, near, asks)
 
     @property
     def is_empty(self):

@@ -43,7 +43,6 @@ from fastmmc.core.parameters import (
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.blocks import check_shape, make_blocks
-from fastmmc.data.labels import read_known_labels
 from fastmmc.data.links import enough_clusters
 from fastmmc.kernels.block_factor import SampleRun, comes_in_blocks, sample_size
 from fastmmc.kernels.gram import Kernel, kernel_points, resolve_kernel
@@ -190,7 +189,6 @@ def _cluster(call, control):
             kept, widths = given.of_cells(cells, keys), Widths(cells, run.look)
             candidates, winner, width = _choose(widths, judging, kept, k, rng, run)
         result, landmarks = result_of(X, cells, winner, width, given, keys >= 0, seed, run)
-    result = replace(result, classes=given.classes)
     if not given.is_empty:
         rule = given.rule_of(winner.rule)
         result = judge_links(result, given.links, rule, weights, given.asks_sizes)
@@ -321,7 +319,7 @@ def _numbers(call, n):
             "target_sizes are those of a given number of clusters, and k is 'auto'; give "
             f"k={np.size(call.target_sizes)}"
         )
-    known, _ = read_known_labels(call.known_labels, n, n)
+    known = call.known_labels
     least = 1 if known is None else max(1, int(known.max()) + 1)
     told_of = 0 if known is None else np.unique(known[known >= 0]).size
     if 0 < told_of < least:

@@ -10,7 +10,7 @@ from fastmmc.core import validation
 from fastmmc.core.declare import told, values
 from fastmmc.core.execution import warn_of_equal_points
 from fastmmc.core.parameters import Clusters, SizeParameters
-from fastmmc.data.labels import check_init, read_known_labels
+from fastmmc.data.labels import check_init
 from fastmmc.data.links import Links, check_links_of_clusters, join
 from fastmmc.data.sizes import (
     SizeRule,
@@ -78,8 +78,7 @@ class LabelSearchPlan(UMCRLSSearch):
     free: bool  # whether the cost of free sizes is minimised
     bound: bool  # whether a lower bound on Q is wanted
     default_sizes: bool  # whether the user has said nothing of sizes
-    classes: np.ndarray | None  # (k,) what known labels call the clusters, for the result alone
-    params: dict  # the same
+    params: dict  # for the result alone
     masses: np.ndarray | None = None  # (n,) int64 that sizes count points by; None: 1 each
     links: Links | None = None
     weights: np.ndarray | None = None  # (n,) of the points; None: all 1
@@ -253,7 +252,7 @@ def _make_plan(call, source):
     validation.check_integer(
         "start_round", call.start_round, least=0, most=call.n_rounds - 1, why=", the last round"
     )
-    known, classes = read_known_labels(call.known_labels, n, k)
+    known = call.known_labels
     if known is not None and (known < 0).all():
         known = None
     links, known = check_links(call, n, k, known, hard=call.link_penalty is None)
@@ -294,7 +293,6 @@ def _make_plan(call, source):
         known=known,
         trust=trust,
         min_size=min_size,
-        classes=classes,
         params=params,
         free=is_free,
         bound=call.bound,

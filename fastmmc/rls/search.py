@@ -37,7 +37,6 @@ def search_labels(seed, factor, plan, control):
         plan.params,
         (lambda sizes: _bound(factor, sizes, plan, control)) if plan.bound else None,
         size_bounds=plan.rule.bounds,
-        classes=plan.classes,
     )
     if plan.links is not None:
         hard = plan.link_penalty is None

@@ -44,6 +44,7 @@ class Task:
     is_trimmed: np.ndarray | None = None  # (n,) bool
     is_weightless: np.ndarray | None = None  # (n,) bool
     scores: np.ndarray | None = None  # (n,) float64
+    classes: np.ndarray | None = None  # what known labels call the clusters
     trim: float | int = 0
     copies: Copies | None = None
 
@@ -59,9 +60,11 @@ class Task:
         call = replace(call, sample_weight=weights, random_state=fixed_seed(call.random_state))
         is_trimmed, is_weightless = np.zeros((2, n), dtype=bool)
         scores, trim, rest = None, call.trim, np.arange(n)
+        k = _most_clusters(call, n)
         if hasattr(call, "init"):
-            init = check_init(call.init, n, _most_clusters(call, n), source.kernel)
-            call = replace(call, init=init)
+            call = replace(call, init=check_init(call.init, n, k, source.kernel))
+        known, classes = read_known_labels(call.known_labels, n, k)
+        call = replace(call, known_labels=known)
         if weights is not None and (weights == 0).any():
             is_weightless = weights == 0
             _refuse_told(call, is_weightless)
@@ -83,8 +86,8 @@ class Task:
         if rest.size < n:
             call = replace(call, sample_weight=unless_ones(call.sample_weight))
         call, copies = _merged(call, source, rest)
-        points = source.points
-        return cls(call, units, points, weights, is_trimmed, is_weightless, scores, trim, copies)
+        of_points = source.points, weights, is_trimmed, is_weightless, scores
+        return cls(call, units, *of_points, classes, trim, copies)
 
     def running(self):
         """Return the context of the search: trimmed points have their scores already."""
@@ -100,6 +103,8 @@ class Task:
             made = self._of_all(made)
         if self.weights is not None:  # bounds are those of weights, and sizes count points
             made = replace(made, sample_weight=self.weights, size_bounds=None)
+        if self.classes is not None:
+            made = replace(made, classes=self.classes[: made.sizes.size])
         return self.units.tell(made)
 
     def _of_copies(self, result):
@@ -203,7 +208,7 @@ def _rows_told(call, n):
     Errors name rows by their places among all points, before any are left out.
     """
     k = _most_clusters(call, n)
-    known, _ = read_known_labels(call.known_labels, n, k)
+    known = call.known_labels
     links, _ = check_links(call, n, k, known, hard=getattr(call, "link_penalty", None) is None)
     told = {"must_link": links.must, "cannot_link": links.cannot}
     if known is not None:
@@ -263,14 +268,13 @@ def _merged(call, source, rest):
         return call, None
     n = rest.size
     points = source.points if n == source.points.shape[0] else call.X
-    k = _most_clusters(call, n)
-    known, _ = read_known_labels(call.known_labels, n, k)
+    known = call.known_labels
     copies = Copies.of(points, call.sample_weight, _keys(call, known))
     if copies is None or not copies.has_room(call):
         return call, None
     named = np.full(copies.first.size, -1) if known is None else known[copies.first]
     n_groups = np.count_nonzero(named < 0) + np.unique(named[named >= 0]).size
-    if isinstance(call.k, int) and n_groups < k:
+    if isinstance(call.k, int) and n_groups < call.k:
         return call, None
     return copies.merge(call, points), copies
 
