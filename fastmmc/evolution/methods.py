@@ -231,7 +231,9 @@ def _evolve(call, control):
     params["balance"] = binary_balance(call.balance, call.target_sizes)
     seed = fixed_seed(call.random_state)
     with show_progress(control) as control:
-        factor, control = source.make_factor(lambda X, metric: box_diagonal(X), seed, control)
+        factor, control = next(
+            source.factors([source.lam], lambda X, metric: box_diagonal(X), seed, control)
+        )
         diag = factor.diagonal()
 
         def make_search(index):

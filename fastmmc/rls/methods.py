@@ -7,14 +7,14 @@ from functools import partial
 import numpy as np
 
 from fastmmc.core.declare import declared, function_of, parameter
-from fastmmc.core.execution import OutOfTime, RunControl, fixed_seed, show_progress, warn_user
+from fastmmc.core.execution import RunControl, fixed_seed, show_progress
 from fastmmc.core.parameters import Clusters, Guidance, Regularisation, Weights
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import STOPPED
 from fastmmc.core.types import MatrixLike
 from fastmmc.kernels.block_factor import comes_in_blocks
-from fastmmc.kernels.factors import DenseFactor, LowRankFactor, factor_path
-from fastmmc.kernels.gram import default_width, resolve_kernel
+from fastmmc.kernels.factors import DenseFactor, LowRankFactor
+from fastmmc.kernels.gram import default_width
 from fastmmc.rls.blocked import search_in_blocks
 from fastmmc.rls.parameters import PointsOrFactor, UMCRLSBut, UMCRLSParameters
 from fastmmc.rls.planning import prepare
@@ -105,7 +105,8 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     source, plan = prepare(call, check_source)
     seed = fixed_seed(call.random_state)
     with show_progress(control) as control, task.running():
-        factor, control = source.make_factor(default_width(plan.k), seed, control)
+        width = default_width(plan.k)
+        factor, control = next(source.factors([source.lam], width, seed, control))
         return task.result(search_labels(seed, factor, plan, control))
 
 
@@ -138,28 +139,17 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     (3, True)
     """
     lams = _check_lams(call)
-    task = Task.of(call, partial(check_source, lam=min(lams)))
+    make_source = partial(check_source, lam=min(lams))
+    task = Task.of(call, make_source)
     call = task.call
-    source, plan = prepare(call, partial(check_source, lam=lams[0]))
+    source, plan = prepare(call, make_source)
     seed = fixed_seed(call.random_state)
     results = []
-    kernel = resolve_kernel(source.kernel, source.points, default_width(plan.k))
     with show_progress(control) as control, task.running():
-        path = factor_path(source.points, lams, kernel, source.form, seed, control.prepare)
-        try:
-            for factor in path:
-                results.append(search_labels(seed, factor, plan, control))
-                if results[-1].status in STOPPED:
-                    break
-        except OutOfTime:
-            if results:
-                warn_user(
-                    f"max_time={control.max_time:g} was too short for all lams: {len(results)}"
-                    f" of {len(lams)} results are returned"
-                )
-            else:
-                factor, control = source.make_quick_factor(kernel, seed, control)
-                results = [search_labels(seed, factor, plan, control)]
+        for factor, within in source.factors(lams, default_width(plan.k), seed, control):
+            results.append(search_labels(seed, factor, plan, within))
+            if results[-1].status in STOPPED:
+                break
     return task.result(results)
 
 

@@ -28,7 +28,7 @@ from fastmmc.core.status import Status
 from fastmmc.core.threads import in_threads
 from fastmmc.data.sizes import MOST_SCORES
 from fastmmc.kernels.block_factor import BlockFactor
-from fastmmc.kernels.factors import DenseFactor, LowRankFactor, make_factor
+from fastmmc.kernels.factors import DenseFactor, LowRankFactor, factor_path, make_factor
 from fastmmc.kernels.gram import BLOCK, Kernel, count_distinct, first_equals, resolve_kernel
 from fastmmc.kernels.models import KernelModel
 from fastmmc.kernels.nystroem import Form, check_form
@@ -74,40 +74,44 @@ class Source:
     form: Form
     factor: DenseFactor | LowRankFactor | None
 
-    def make_factor(self, width, seed, control):
-        """Return the factor, given or made, and the control.
+    def factors(self, lams, width, seed, control):
+        """Yield the factor for each lam, or that which was given, and the control.
 
-        ``width(X, metric)`` is the default width. Where max_time is too short, the factor has a low
-        rank and the control says so.
+        ``width(X, metric)`` is the default width. Where max_time is too short for the first factor,
+        that has a low rank and the control says so; for others, a warning does.
         """
         if self.factor is not None:
-            return self.factor, control
-        kernel = resolve_kernel(self.kernel, self.points, width)
-        spare = quick_seconds(self.points.shape[0])
+            yield self.factor, control
+            return
+        kernel, n = resolve_kernel(self.kernel, self.points, width), self.points.shape[0]
+        n_made = 0
 
         def look(share, ahead=0.0):
-            control.prepare(share, ahead + spare)
+            control.prepare(share, ahead + quick_seconds(n))
 
         try:
-            return make_factor(self.points, self.lam, kernel, self.form, seed, look), control
+            for factor in factor_path(self.points, lams, kernel, self.form, seed, look):
+                yield factor, control
+                n_made += 1
         except OutOfTime:
-            return self.make_quick_factor(kernel, seed, control)
+            if n_made:
+                warn_user(
+                    f"max_time={control.max_time:g} was too short for all lams: {n_made}"
+                    f" of {len(lams)} results are returned"
+                )
+                return
+            rank = quick_rank(n)
+            shortage = (
+                f". The time was too short for the hat matrix of {n} points; the search ran on one "
+                f"of rank {rank}"
+            )
+            form = Form(rank, dtype=self.form.dtype, weights=self.form.weights)
 
-    def make_quick_factor(self, kernel, seed, control):
-        """Return a factor of a low rank, which takes little time, and a control that says so."""
-        n = self.points.shape[0]
-        rank = quick_rank(n)
-        shortage = (
-            f". The time was too short for the hat matrix of {n} points; the search ran on one of "
-            f"rank {rank}"
-        )
-        form = Form(rank, dtype=self.form.dtype, weights=self.form.weights)
+            def show(share, ahead=0.0):
+                control.bar.prepare(share)
 
-        def look(share, ahead=0.0):
-            control.bar.prepare(share)
-
-        made = make_factor(self.points, self.lam, kernel, form, seed, look)
-        return made, replace(control, shortage=shortage)
+            made = make_factor(self.points, lams[0], kernel, form, seed, show)
+            yield made, replace(control, shortage=shortage)
 
 
 def check_source(call, lam=None):
