@@ -53,9 +53,8 @@ from fastmmc.rls.search import judge_links
 from fastmmc.rls.source import Source
 from fastmmc.rls.task import Task
 
-# Points whose outlier scores come from a dense hat matrix, and the rank for more.
-DENSE_SCORES = 2_000
-RANK_OF_SCORES = 1_000
+# Sparse points become dense if they are so few, of which distances are tried for overflow.
+FEW = 2_000
 
 # Shares of max_time by whose end the numbers of clusters are tried, and the labellings; the rest is
 # for all points.
@@ -102,9 +101,9 @@ class _ChoiceCall(ChoiceParameters, Weights, Guidance, Clusters, Points):
 def _source_of_scores(call):
     """Return the source of the hat matrix that tells which points are left out."""
     X = validation.check_points(call.X, Kernel("points"), sparse=True)
-    if X.shape[0] > DENSE_SCORES:
-        return Source(X, Kernel("rbf"), LAM, Form(RANK_OF_SCORES), None)
-    return Source(kernel_points(Kernel("points"), X), Kernel("rbf"), LAM, Form(), None)
+    if X.shape[0] <= FEW:
+        X = kernel_points(Kernel("points"), X)
+    return Source(X, Kernel("rbf"), LAM, Form(), None)
 
 
 @function_of(_ChoiceCall)
@@ -172,7 +171,7 @@ def _cluster(call, control):
     rng = restart_stream(seed, 0)
     with show_progress(control, "step") as control:
         with without_warnings():
-            some = kernel_points(Kernel("points"), X, slice(DENSE_SCORES))
+            some = kernel_points(Kernel("points"), X, slice(FEW))
             resolve_kernel(Kernel("rbf"), some)  # refuses points whose distances overflow
             run = Run(control, _number_steps(least, most) + N_STEPS)
             count = min(count_cells(n, k or 2), affordable_cells(X, k or 2, call.max_time))
