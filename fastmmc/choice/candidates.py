@@ -49,11 +49,10 @@ class Labellings:
         self._rng = rng
         self._run = run
         self._starts = []
-        # The kernels that were made, each with the groups that are searched with it and the kernel
-        # that judges in its place, and the labellings: rule, threshold or None, and labels.
+        # The kernels that were made, each with the one that judges in its place, the groups that
+        # are searched with it, and the labellings: rule, threshold or None, and labels.
         self.kernels = []
         self.groups = []
-        self.judges = []
         self.found = []
 
     def begin(self):
@@ -81,9 +80,7 @@ class Labellings:
         """Make the hat matrices of a kernel and a judge; find Genie's clusters with the kernel."""
         width = self._made(self._widths, *kernel)
         kept, groups = self._kept, self._kept.groups(width)
-        judge = self._made(self._judging, *judge)
-        self.kernels.append(width)
-        self.judges.append(judge)
+        self.kernels.append((width, self._made(self._judging, *judge)))
         self.groups.append(groups)
         cuts = width.genie.cut(self._k)
         smoothed = [self._add("smoothed", g, cuts[g])[kept.first] for g in GINIS]

@@ -296,14 +296,11 @@ def _choose(widths, judging, kept, k, rng, run):
     labellings.begin()
     with run.phase(LABELLINGS_SHARE):
         labellings.go_on()
-    found, kernels, judges = labellings.found, labellings.kernels, labellings.judges
-    votes, interrupted = finish(lambda: vote(found, kernels, judges, k, widths.cells.masses, kept))
+    rest = labellings.kernels, k, widths.cells.masses, kept
+    chosen, interrupted = finish(lambda: vote(labellings.found, *rest))
     if interrupted:
         run.status = Status.INTERRUPTED
-    candidates, winner = votes
-    of_winner = winner.sigma, winner.lam
-    width = next(one for one in kernels if (one.sigma, one.factor.lam) == of_winner)
-    return candidates, winner, width
+    return chosen
 
 
 def _numbers(call, n):

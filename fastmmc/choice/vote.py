@@ -89,18 +89,18 @@ def weigh(errors, rules, labellings, k, masses, times, likelihoods=1.0):
     return weights / weights.sum()
 
 
-def vote(found, kernels, judges, k, masses, kept):
-    """Return the candidates, the most votes first, and the one that won.
+def vote(found, kernels, k, masses, kept):
+    """Return the candidates, the most votes first, that which won, and its kernel.
 
-    The judge in the place of every kernel judges every labelling; ``kept`` tells how likely it
-    makes what is known.
+    The judge beside every kernel judges every labelling, and it is predicted with the kernel whose
+    judge errs least; ``kept`` tells how likely it makes what is known.
     """
     rules, *_, labellings = zip(*found, strict=True)
     known = {}
     for labels in labellings:
         if (key := labels.tobytes()) not in known:
-            errors = [errors_of(judge.groups, labels, k) for judge in judges]
-            known[key] = errors, [kept.likelihood(judge, labels) for judge in judges]
+            errors = [errors_of(judge.groups, labels, k) for _, judge in kernels]
+            known[key] = errors, [kept.likelihood(judge, labels) for _, judge in kernels]
     judged = [known[labels.tobytes()] for labels in labellings]
     errors, likely = (np.array(figures) for figures in zip(*judged, strict=True))
     agreements = np.maximum(agreement(labellings, k, masses), 0.0)
@@ -109,23 +109,20 @@ def vote(found, kernels, judges, k, masses, kept):
     weights = weigh(errors, rules, labellings, k, masses, times, likely)
     votes = agreements**AGREEMENT @ weights
     at_kernel = np.sqrt(np.prod(errors, axis=2))
-    candidates = []
-    for i, (rule, g, labels) in enumerate(found):
-        best = int(at_kernel[i].argmin())
-        width = kernels[best]
-        candidates.append(
-            Candidate(
-                f"{rule} sigma={width.sigma:.3g}" + ("" if g is None else f" gini={g:g}"),
-                width.sigma,
-                width.factor.lam,
-                rule,
-                float(at_kernel[i, best]),
-                float(weights[i]),
-                float(votes[i]),
-                labels,
-            )
+    widths = [kernels[best][0] for best in at_kernel.argmin(axis=1)]
+    figures = np.column_stack((at_kernel.min(axis=1), weights, votes)).tolist()
+    candidates = [
+        Candidate(
+            f"{rule} sigma={width.sigma:.3g}" + ("" if g is None else f" gini={g:g}"),
+            width.sigma,
+            width.factor.lam,
+            rule,
+            *of_labels,
+            labels,
         )
+        for (rule, g, labels), width, of_labels in zip(found, widths, figures, strict=True)
+    ]
     of_rules = [(*RULES, "genie").index(rule) for rule in rules]
     order = np.lexsort((of_rules, -np.round(votes, 9)))
     first = next(i for i in order if rules[i] in RULES)
-    return [candidates[i] for i in order], candidates[first]
+    return [candidates[i] for i in order], candidates[first], widths[first]
