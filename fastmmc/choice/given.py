@@ -56,6 +56,12 @@ class Given:
         asks = bool(told(call, SizeParameters))
         return cls(known, links, call.sample_weight, merging, free, near, asks)
 
+    @classmethod
+    def of_sizes(cls, call, g, rules):
+        """Return what a call says of g cells if that is about sizes alone."""
+        asks = bool(told(call, SizeParameters))
+        return cls(np.full(g, -1), Links.none(), None, Merging.of(None, g), *rules, asks)
+
     @property
     def is_empty(self):
         """Whether every labelling keeps to it."""
@@ -150,16 +156,6 @@ class Kept:
     near: SizeRule
     known: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # (groups,)
     merging: Merging | None = None
-
-    @classmethod
-    def of_sizes(cls, rules, cells, asked):
-        """Return what is to be kept of cells if nothing but sizes is ``asked`` for."""
-        if not asked:
-            return cls(*rules)
-        g = cells.masses.size
-        pairs = np.empty((0, 2), dtype=np.int64)
-        merging = Merging.of_groups(np.arange(g), cells.masses, 1.0, pairs)
-        return cls(*(_of_cells(rule, cells, True) for rule in rules), np.full(g, -1), merging)
 
     @property
     def first(self):

@@ -9,7 +9,7 @@ import numpy as np
 from fastmmc.choice.blocked import coarsen_blocks, label_blocks
 from fastmmc.choice.candidates import N_STEPS, Labellings
 from fastmmc.choice.evidence import CLOUDS, MOST_COMPARED, compare_with_clouds
-from fastmmc.choice.given import BALANCE, Given, Kept, size_rules
+from fastmmc.choice.given import BALANCE, Given, size_rules
 from fastmmc.choice.numbers import Counts, behind
 from fastmmc.choice.results import LEAST_EVIDENCE, ChoiceResult
 from fastmmc.choice.running import Run
@@ -250,7 +250,8 @@ def _cluster_in_blocks(call, control):
         number = _choose_number(k, judging, least, most, sample, None, sample_run.seed, run)
         k = number.k
         rules = rules or size_rules(call, n, k)
-        kept = Kept.of_sizes(rules, cells, bool(told(call, SizeParameters)))
+        given = Given.of_sizes(call, cells.masses.size, rules)
+        kept = given.of_cells(cells, given.known)
         widths = Widths(cells, run.look)
         candidates, winner, width = _choose(widths, judging, kept, k, rng, run)
         result, landmarks = label_blocks(call, blocks, sample, winner, width, rules, control)
