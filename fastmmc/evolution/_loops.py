@@ -26,13 +26,13 @@ Random numbers come from a generator whose state is in the arrays, so slices of 
 the reference code draw the same ones.
 """
 
-# compiled-with: _loops_moves.py a08879aadcd7
+# compiled-with: _loops_moves.py e6bdd2864620
 from typing import NamedTuple
 
 import numpy as np
 
 from fastmmc.core.jit import njit, njit_sum
-from fastmmc.rls.engine._loops_moves import MOVES, RECORDS, record, row_dot, shift_row, swap_shift
+from fastmmc.rls.engine._loops_moves import MOVES, RECORDS, record, row_dot, shift_row
 
 # Tries to hit a fitting point at random before the points are gone through in turn.
 TRIES = 64
@@ -394,6 +394,7 @@ def improving_swap(problem, y, shifts, order, largest, at, limit):
     Returns 1 if ``at`` is such a pair, 0 if there is none, and -1 if there may be some from ``at``
     on, after ``limit`` pairs.
     """
+    R, dense = problem.matrix, problem.dense
     a, b = at[0], at[1]
     while a < order.size:
         i = order[a]
@@ -407,7 +408,8 @@ def improving_swap(problem, y, shifts, order, largest, at, limit):
                     at[0], at[1] = a, b
                     return -1
                 limit -= 1
-                if 4.0 * swap_shift(problem.matrix, problem.dense, i, j, separate) < -problem.tol:
+                both = np.float64(R[i, j]) if dense else row_dot(R, i, R, j)
+                if 4.0 * (separate + 2.0 * both) < -problem.tol:
                     at[0], at[1] = a, b
                     return 1
             b += 1

@@ -13,7 +13,7 @@ Loops take a budget in row elements and return when it is used up; everything th
 on is in the state, so the slicing never changes a result.
 """
 
-# compiled-with: _loops_moves.py a08879aadcd7
+# compiled-with: _loops_moves.py e6bdd2864620
 from typing import NamedTuple
 
 import numpy as np

@@ -17,7 +17,7 @@ group i are partners[start[i] : start[i + 1]]. Where there are none, ``pairs`` i
 leaves out what they need.
 """
 
-# compiled-with: _loops_moves.py a08879aadcd7
+# compiled-with: _loops_moves.py e6bdd2864620
 from typing import NamedTuple
 
 import numpy as np

@@ -87,13 +87,6 @@ def fit(matrix, dense, sums, h, i):
 
 
 @njit
-def swap_shift(matrix, dense, i, j, separate):
-    """Return the shift of swapping points i and j from the sum of their own."""
-    both = np.float64(matrix[i, j]) if dense else row_dot(matrix, i, matrix, j)
-    return separate + 2.0 * both
-
-
-@njit
 def record(history, pos, count, objective):
     """Append a count and the objective to the history, which the caller empties."""
     at = pos[RECORDS]
