@@ -216,23 +216,18 @@ def wanted_cells(call, n, k, is_linked=False, is_dense=False):
     They are points where these are few. Those of the paper's searches are, unless there are many
     and no dense hat matrix is asked for; without links and weights those of its plain descents are.
     """
-    method, least = _method_of(call), 0
+    is_shaking, least = call.method == "shaking", 0
     if not _is_memetic(call):
-        if is_dense or not (method == "shaking" or is_linked):
+        if is_dense or not (is_shaking or is_linked):
             return 0
-        least = DENSE_LIMIT if method == "shaking" else DENSE_CHOICE
+        least = DENSE_LIMIT if is_shaking else DENSE_CHOICE
     cells = max(2 * k, min(count_cells(n, k), max(CELLS, n // POINTS_PER_CELL)))
     return cells if n > max(cells, least) and k > 1 else 0
 
 
-def _method_of(call):
-    """Return the search that a call asks for."""
-    return "memetic" if call.method == "auto" else call.method
-
-
 def _is_memetic(call):
     """Tell of a call what :attr:`LabelSearchPlan.is_memetic` does of its plan."""
-    return call.sizes == "free" or _method_of(call) == "memetic"
+    return call.sizes == "free" or call.method in ("auto", "memetic")
 
 
 def count_starts(call, n):
@@ -264,7 +259,7 @@ def _make_plan(call, source):
     # Weights are worked on as links are.
     links = None if not links and call.sample_weight is None else links
     trust = check_trust(call, known, links)
-    is_free, method = call.sizes == "free", _method_of(call)
+    is_free, method = call.sizes == "free", "memetic" if call.method == "auto" else call.method
     is_dense = call.rank is None or isinstance(source.factor, DenseFactor)
     cells = wanted_cells(call, n, k, links is not None, is_dense)
     default = None if is_free or method not in BALANCE else max(BALANCE[method], k / n)
