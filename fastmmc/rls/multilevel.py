@@ -65,7 +65,7 @@ class MultilevelSearch(SlicedSearch):
         self._merging = merging
         self._whole = whole
         self._searched = searched
-        self._plan = plan
+        self._plan, self._of_groups = plan, merging.plan(plan)
         self._index = index
         self._rng = rng
         self._threads = threads
@@ -129,7 +129,7 @@ class MultilevelSearch(SlicedSearch):
         self._pairs = merging.pairs(plan.k / merging.masses.sum() if plan.free else 1.0)
         state = self._parted(self._labels_of_all())
         if self._search is not None and plan.cells and isinstance(plan.init, np.ndarray):
-            given = self._parted(merging.plan(plan).start_labels(self._rng))
+            given = self._parted(self._of_groups.start_labels(self._rng))
             state = min(state, given, key=lambda one: objective_of(one, merging))
         told = plan.rule.targets is not None or not plan.links
         if plan.method == "shaking" and told and not plan.free:
@@ -155,8 +155,7 @@ class MultilevelSearch(SlicedSearch):
 
     def _labels_of_all(self):
         """Return the labels of all groups that the search found, or those to start from."""
-        merging, plan = self._merging, self._plan
-        of_groups = merging.plan(plan)
+        merging, plan, of_groups = self._merging, self._plan, self._of_groups
         if self._search is not None:
             labels = self._search.finish()
             if plan.cells:

@@ -231,8 +231,7 @@ class Merging:
             return None
         moves = np.repeat(self.masses, k).reshape(g, k) * (labels[:, None] != np.arange(k))
         may_be = np.ones((g, k))
-        if state.movable is not None:
-            may_be[~state.movable] = labels[~state.movable, None] == np.arange(k)
+        may_be[~state.movable] = labels[~state.movable, None] == np.arange(k)
         of_groups, of_clusters = eye_array(g), eye_array(k)
         rules = [
             LinearConstraint(kron(of_groups, np.ones((1, k))), 1.0, 1.0),

@@ -1,7 +1,6 @@
 """The memetic search of a plan, and labels of all points where there is no time for it."""
 
 from dataclasses import replace
-from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -30,6 +29,7 @@ class Population(GroupSearch):
         self.plan = plan
         self._index = index
         self._rng = rng
+        self._everything = float(points.matrix.sum())  # of the hat matrix of all points
 
     def run(self):
         """Search; yield after each labelling."""
@@ -83,11 +83,6 @@ class Population(GroupSearch):
         if self._free:
             return cost
         return risk_of(cost, self._everything, self._k, self.groups.merging)
-
-    @cached_property
-    def _everything(self):
-        """The sum of the hat matrix of all points."""
-        return float(self.groups.matrix.sum())
 
     def _state(self, labels):
         return self.groups.state(labels, self._rule, self._free)
