@@ -21,7 +21,6 @@ from fastmmc.kernels.gram import evenly
 from fastmmc.rls.blocked import Descent, Goal
 from fastmmc.rls.engine.coarse import Coarsening, nearest_of
 from fastmmc.rls.engine.groups import sums_of
-from fastmmc.rls.source import fit_model
 
 
 class _Nearest(NamedTuple):
@@ -65,11 +64,8 @@ def label_blocks(call, blocks, sample, winner, width, rules, control):
     n, k, kernel = blocks.shape[0], rules[0].lower.size, width.factor.kernel
     free, near = rules
     rule, kind = (near, "equal") if winner.rule == "near" else (free, "free")
-    model, _ = fit_model(width.factor, winner.labels, k)
-    labels = model.decision_function(sample).argmax(axis=1)
-    params = {"k": k, "sizes": kind} | kernel.params()
-    # Labels that were found, as a search that has ended.
-    found = SimpleNamespace(labels=labels, params=params, n_moves=0)
+    # What a search that has ended tells of itself.
+    found = SimpleNamespace(params={"k": k, "sizes": kind} | kernel.params(), n_moves=0)
     basis = width.factor.X.astype(blocks.dtype)
     # Of the functions that fit the clusters of cells, (g, k).
     roots = np.sqrt(width.factor.weights)[:, None]
