@@ -186,7 +186,6 @@ class LabelSearchPlan(UMCRLSSearch):
             rule=SizeRule(targets, lower, upper, rule.bounded),
             known=known,
             min_size=int(self.min_size * m / self.n),
-            polish=False,
             keep_best=False,
         )
 
