@@ -32,16 +32,16 @@ LINKS = ("must_link", "cannot_link")
 class Task:
     """The part of a call that is clustered: ``call`` is for its points alone.
 
-    What is None, or false, for points in blocks: all ``points`` of the call, their weights, which
-    of them are trimmed and which have no weight, and the outlier scores that tell the former. Those
-    that are left are perhaps ``copies`` of the points that are clustered.
+    What is None, or false, for points in blocks: all ``points`` of the call, their weights, those
+    that are left, which have no weight, and the outlier scores that tell which ones are trimmed.
+    Those that are left are perhaps ``copies`` of the points that are clustered.
     """
 
     call: Any
     units: Units
     points: Any = None
     weights: np.ndarray | None = None  # (n,) float64; None: all are 1
-    is_trimmed: np.ndarray | None = None  # (n,) bool
+    rest: np.ndarray | None = None  # (m,) int64
     is_weightless: np.ndarray | None = None  # (n,) bool
     scores: np.ndarray | None = None  # (n,) float64
     classes: np.ndarray | None = None  # what known labels call the clusters
@@ -58,7 +58,7 @@ class Task:
         n = source.points.shape[0]
         weights = _check_weights(call, n)
         call = replace(call, sample_weight=weights, random_state=fixed_seed(call.random_state))
-        is_trimmed, is_weightless = np.zeros((2, n), dtype=bool)
+        is_weightless = np.zeros(n, dtype=bool)
         scores, trim, rest = None, call.trim, np.arange(n)
         k = _most_clusters(call, n)
         if hasattr(call, "init"):
@@ -78,15 +78,14 @@ class Task:
         if trim:
             of_rest = source if rest.size == n else make_source(call)
             scores = np.zeros(n)
-            is_trimmed[rest], scores[rest], call = _trimmed(call, of_rest)
-            kept = np.flatnonzero(~is_trimmed[rest])
-            if kept.size < rest.size:
-                call = _of_rows(call, of_rest, kept)
-            rest = rest[kept]
+            is_trimmed, scores[rest], call = _trimmed(call, of_rest)
+            if is_trimmed.any():
+                call = _of_rows(call, of_rest, np.flatnonzero(~is_trimmed))
+            rest = rest[~is_trimmed]
         if rest.size < n:
             call = replace(call, sample_weight=unless_ones(call.sample_weight))
         call, copies = _merged(call, source, rest)
-        of_points = source.points, weights, is_trimmed, is_weightless, scores
+        of_points = source.points, weights, rest, is_weightless, scores
         return cls(call, units, *of_points, classes, trim, copies)
 
     def running(self):
@@ -133,9 +132,9 @@ class Task:
 
     def _of_all(self, result):
         """Return the result of the points that were clustered as one of all points."""
-        out = self.is_trimmed | self.is_weightless
-        rest = np.flatnonzero(~out)
-        model = result.model
+        rest, model = self.rest, result.model
+        out = np.ones(self.is_weightless.size, dtype=bool)
+        out[rest] = False
         if model.kernel.name == "precomputed":
             at = rest if model.indices is None else rest[model.indices]
             basis, n = self.points[at], out.size
