@@ -481,7 +481,7 @@ def test_stops_keep_what_was_found(mapped, monkeypatch):
     assert result.status == Status.TIME_LIMIT and result.sizes.sum() == N
 
     def interrupt(descent, A, c):
-        if descent.n_passes >= 1 or hasattr(descent, "_sums"):
+        if descent.n_passes >= 1 or hasattr(descent, "_last"):
             raise KeyboardInterrupt
         return settle(descent, A, c)
 

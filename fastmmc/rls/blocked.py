@@ -78,11 +78,13 @@ class Rule(NamedTuple):
     gifts: tuple = (np.empty(0, dtype=np.int64),) * 3
 
 
-class Sums(NamedTuple):
-    """What a pass brings back, of a block or of all of them."""
+class Found(NamedTuple):
+    """What a pass finds of the labels that a rule gives."""
 
+    rule: Rule
     sizes: np.ndarray  # (k,) int64
-    features: np.ndarray  # (k, r) sums of the features over the clusters
+    W: np.ndarray  # (k, r) float64
+    objective: float
 
 
 def search_in_blocks(call, control, solve_sample):
@@ -266,13 +268,13 @@ class Descent:
     def predict(self, coef):
         """Give all points the clusters whose functions k(x, basis) coef are largest."""
         A = lstsq(self._factor.projection, coef, check_finite=False)[0].T
-        self._accept(*self._settle(A, np.zeros(self._goal.k)))
+        self._accept(self._settle(A, np.zeros(self._goal.k)))
 
     def run(self):
         """Give all points the clusters of the sample, and descend."""
         A, within = self._regress()
         sizes = np.bincount(self._found.labels, minlength=self._goal.k)
-        self._accept(*self._settle(*self._goal.tangent(A, sizes, within)))
+        self._accept(self._settle(*self._goal.tangent(A, sizes, within)))
         self.descend()
 
     def descend(self):
@@ -290,30 +292,25 @@ class Descent:
 
     def _improves(self):
         """Make a pass; tell whether it was worth one more."""
+        last = self._last
         self.status = self._control.report(
             fraction=1.0 - 1.0 / (2 + self.n_passes),
             n_done=0,
             n_init=1,
-            objective=self.objective,
+            objective=last.objective,
         )
         if self.status != Status.CONVERGED:
             return False
-        before = self.objective
-        rule, sums = self._settle(*self._goal.tangent(self._W, self._sums.sizes))
+        found = self._settle(*self._goal.tangent(last.W, last.sizes))
         self.n_passes += 1
-        if self._value(sums) >= before:
+        if found.objective >= last.objective:
             return False
-        self._accept(rule, sums)
-        return is_worth_more(before, self.objective)
+        self._accept(found)
+        return is_worth_more(last.objective, found.objective)
 
-    def _value(self, sums):
-        return self._goal.value(sums.features @ self._factor.half, sums.sizes)
-
-    def _accept(self, rule, sums):
-        self._rule, self._sums = rule, sums
-        self._W = sums.features @ self._factor.half
-        self.objective = self._value(sums)
-        self.history.note(self.n_passes, self.objective)
+    def _accept(self, found):
+        self._last = found
+        self.history.note(self.n_passes, found.objective)
 
     def _regress(self):
         """Return A (k, r) by which the sample predicts the clusters, and the e^T R e of these."""
@@ -329,8 +326,10 @@ class Descent:
         return A, np.sum(of_clusters.T * coef, axis=0)
 
     def _look(self, rule):
-        """Return the sums of the labels that a rule gives."""
-        return Sums(*self._blocks.total(self._tasks(_sum_block, rule)))
+        """Make a pass; return what is found of the labels that a rule gives."""
+        sizes, features = self._blocks.total(self._tasks(_sum_block, rule))
+        W = features @ self._factor.half
+        return Found(rule, sizes, W, self._goal.value(W, sizes))
 
     def _tasks(self, work, needed):
         """Return tasks that work on the features of each block, with what all of them need."""
@@ -339,32 +338,30 @@ class Descent:
         return [self._blocks.task(work, Z, shared, at) for at, Z in features]
 
     def _settle(self, A, c):
-        """Return the rule by which points go to their largest score, in the sizes aimed at.
+        """Give points the clusters of their largest scores, in the sizes aimed at.
 
-        Also returns its sums. Where the sizes need no help, the prices are zero. Others make the
-        sizes right in the sample, whose sizes are then shifted by what all points are off.
+        Where the sizes need no help, the prices are zero. Others make the sizes right in the
+        sample, whose sizes are then shifted by what all points are off.
         """
         goal, (m, n) = self._goal, (len(self._Z), self._goal.n)
         coef, scores = self._factor.half @ A.T, self._Z @ A.T + c
         sizes = proportional_sizes(np.bincount(scores.argmax(axis=1), minlength=goal.k), n)
         if are_within(sizes, self._least, self._most):
-            rule = Rule(coef, c)
-            sums = self._look(rule)
-            sizes = sums.sizes
+            found = self._look(Rule(coef, c))
+            sizes = found.sizes
             if are_within(sizes, goal.lower, goal.upper):
-                return rule, sums
+                return found
         wanted = sizes_within(sizes, self._least, self._most)
         share = wanted * (m / n) + self._lean
         nearest, stale = np.inf, 0
         for attempt in range(MOST_PRICINGS):
             self._prices = find_prices(scores, share, self._prices, rough=attempt == 0)
-            rule = Rule(coef, c + self._prices)
-            sums = self._look(rule)
-            missing = wanted - sums.sizes
+            found = self._look(Rule(coef, c + self._prices))
+            missing = wanted - found.sizes
             off = np.abs(missing).max()
             stale = 0 if off < 0.8 * nearest else stale + 1
             if off < nearest:
-                nearest, best = off, (rule, sums)
+                nearest, best = off, found
             if off <= goal.near or stale == 3:
                 break
             share = np.maximum(share + missing * (m / n), 0.01 * share)
@@ -373,28 +370,25 @@ class Descent:
 
     def end(self):
         """Bring the sizes within the bounds, to a point; those that lose least by it go."""
-        goal, sizes = self._goal, self._sums.sizes
+        goal, rule, sizes = self._goal, self._last.rule, self._last.sizes
         missing = sizes_within(sizes, goal.lower, goal.upper) - sizes
         if not missing.any():
             return
         room, excess = np.maximum(missing, 0), np.maximum(-missing, 0)
-        listed = self._blocks.fetch(
-            self._tasks(_list_losses, (self._rule, room > 0, LISTED * excess))
-        )
+        listed = self._blocks.fetch(self._tasks(_list_losses, (rule, room > 0, LISTED * excess)))
         at, rows, labels, losses = (np.concatenate(c) for c in zip(*listed, strict=True))
         least = np.sort(_least(losses, labels, LISTED * excess))
         at, rows, labels = at[least], rows[least], labels[least]
-        scores = np.concatenate(self._blocks.fetch(self._tasks(_scores_of, (self._rule, at, rows))))
+        scores = np.concatenate(self._blocks.fetch(self._tasks(_scores_of, (rule, at, rows))))
         wanted = np.bincount(labels, minlength=goal.k) + missing
         gifts = at, rows, fit_sizes(labels, scores.T, wanted, wanted)
-        rule = self._rule._replace(gifts=gifts)
-        self._accept(rule, self._look(rule))
+        self._accept(self._look(rule._replace(gifts=gifts)))
 
     def result(self, call):
         """Return the result: figures from a last pass, and the labels where the points are."""
         blocks, factor, goal, found = self._blocks, self._factor, self._goal, self._found
-        W, sizes = self._W, self._sums.sizes
-        (loss,) = blocks.total(self._tasks(_residuals, (self._rule, factor.half, W)))
+        rule, sizes, W, objective = self._last
+        (loss,) = blocks.total(self._tasks(_residuals, (rule, factor.half, W)))
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
         loo_mse = float(loss) / (goal.k * goal.n)
         history = self.history.values()
@@ -402,8 +396,8 @@ class Descent:
         own = {"lam": factor.lam, "rank": factor.rank} | values(call, SizeParameters)
         d, dtype = blocks.shape[1], blocks.dtype
         return RLSResult(
-            labels=blocks.join(self._tasks(_assign, self._rule)),
-            objective=self.objective,
+            labels=blocks.join(self._tasks(_assign, rule)),
+            objective=objective,
             status=status,
             n_iter=self.n_passes,
             n_moves=found.n_moves,
@@ -411,7 +405,7 @@ class Descent:
             size_bounds=np.column_stack((goal.lower, goal.upper)),
             history=history,
             trace={"passes": self.history.counts()},
-            objectives=np.array([self.objective]),
+            objectives=np.array([objective]),
             best_init=0,
             params=found.params | own | {"n_sampled": len(self._Z)},
             model=KernelModel(factor.kernel, factor.basis, coef, d, dtype=dtype),
@@ -512,7 +506,7 @@ def _scores_of(Z, shared, block):
 def _sum_block(Z, rule, block):
     Z, k = np.asarray(Z), rule.shift.size
     labels = _assign(Z, rule, block)
-    return Sums(np.bincount(labels, minlength=k), sums_of(Z, labels, k))
+    return np.bincount(labels, minlength=k), sums_of(Z, labels, k)
 
 
 def _residuals(Z, shared, block):
