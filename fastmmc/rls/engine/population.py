@@ -37,7 +37,7 @@ class Population(GroupSearch):
         wanted = 1 if plan.k == 1 or plan.method in ("steepest", "stochastic") else plan.population
         yield from super().run(islice(self._starts(), wanted), self._rng, plan.max_iter)
         if plan.rule.bounded:
-            state = self._state(self.best[1])
+            state = self.groups.state(self.best[1], self._rule, self._free)
             yield from descent(state, self.groups.least, lambda: SLICE)
             self._all.insert(0, (cost_of(state), state.labels.astype(np.int64)))
             self.n_moves += int(state.pos[loops.MOVES])
@@ -70,10 +70,7 @@ class Population(GroupSearch):
         return super()._improved(labels)
 
     def finish(self):
-        """Return the best labels, those of a first start if there are none yet."""
-        if not self._all:
-            labels = self.groups.fitted(self.plan.start_labels(self._rng), self._rule)
-            self._all.append((cost_of(self._state(labels)), labels))
+        """Return the best labels; there are some after the first step."""
         return self.best[1]
 
     @property
@@ -83,9 +80,6 @@ class Population(GroupSearch):
         if self._free:
             return cost
         return risk_of(cost, self._everything, self._k, self.groups.merging)
-
-    def _state(self, labels):
-        return self.groups.state(labels, self._rule, self._free)
 
 
 def hat_of_sample(factor, indices):
