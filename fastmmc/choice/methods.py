@@ -21,7 +21,6 @@ from fastmmc.core.declare import function_of, parameter, told
 from fastmmc.core.execution import (
     RunControl,
     finish,
-    fixed_seed,
     restart_stream,
     show_progress,
     warn_if_stopped,
@@ -167,8 +166,7 @@ def _cluster(call, control):
     if k is not None:
         given = Given.of(call, n, k)
         warn_of_equal_points(X, k)
-    seed = fixed_seed(call.random_state)
-    rng = restart_stream(seed, 0)
+    seed, rng = call.random_state, restart_stream(call.random_state, 0)
     with show_progress(control, "step") as control:
         with without_warnings():
             some = kernel_points(Kernel("points"), X, slice(FEW))
@@ -214,9 +212,8 @@ def _choice(call, run, result, candidates, winner, cells, goes_on, number):
         warn_if_stopped(run.status, 1, 1, number.shortage)
     chosen = {name: result.params[name] for name in ("sigma", "lam")} | goes_on
     chosen |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
-    chosen |= {name: getattr(call, name) for name in told(call, SizeParameters)}
+    chosen |= {name: getattr(call, name) for name in told(call, SizeParameters, Metric)}
     chosen |= {"standardize": True} if call.standardize else {}
-    chosen |= {name: getattr(call, name) for name in told(call, Metric)}
     return ChoiceResult(
         **vars(result),
         candidates=tuple(candidates),

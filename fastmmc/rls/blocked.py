@@ -144,12 +144,12 @@ class Goal:
             low, high = binary_bounds(n, **values(call, SizeParameters))
             return cls("binary", n, 2, *binary_size_bounds(n, low, high).T, True)
         k = validation.check_cluster_count(call.k, n)
-        free, told = call.sizes == "free", values(call, SizeParameters)
+        told = values(call, SizeParameters)
         if call.balance is None and call.target_sizes is not None:
             told["balance"] = 0.0
         rule = size_rule(n, k, **told)
-        kind = "free" if free else "equal"
-        return cls(kind, n, k, rule.lower, rule.upper, free or told["balance"] is not None)
+        is_ruled = call.sizes == "free" or told["balance"] is not None
+        return cls(call.sizes, n, k, rule.lower, rule.upper, is_ruled)
 
     def of_sample(self, call, m):
         """Return the size parameters of the search on a sample."""

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from fastmmc.core.declare import declared, function_of, parameter
-from fastmmc.core.execution import RunControl, fixed_seed, show_progress
+from fastmmc.core.execution import RunControl, show_progress
 from fastmmc.core.parameters import Clusters, Guidance, Regularisation, Weights
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import STOPPED
@@ -103,9 +103,8 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     if comes_in_blocks(call.X):
         return task.result(search_in_blocks(call, control, umc_rls))
     source, plan = prepare(call, check_source)
-    seed = fixed_seed(call.random_state)
+    width, seed = default_width(plan.k), call.random_state
     with show_progress(control) as control, task.running():
-        width = default_width(plan.k)
         factor, control = next(source.factors([source.lam], width, seed, control))
         return task.result(search_labels(seed, factor, plan, control))
 
@@ -143,8 +142,7 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     task = Task.of(call, make_source)
     call = task.call
     source, plan = prepare(call, make_source)
-    seed = fixed_seed(call.random_state)
-    results = []
+    seed, results = call.random_state, []
     with show_progress(control) as control, task.running():
         for factor, within in source.factors(lams, default_width(plan.k), seed, control):
             results.append(search_labels(seed, factor, plan, within))

@@ -10,7 +10,6 @@ from fastmmc.core import validation
 from fastmmc.core.declare import told, values
 from fastmmc.core.execution import warn_of_equal_points
 from fastmmc.core.parameters import Clusters, SizeParameters
-from fastmmc.data.labels import check_init
 from fastmmc.data.links import Links, check_links_of_clusters, join
 from fastmmc.data.sizes import (
     SizeRule,
@@ -277,7 +276,6 @@ def _make_plan(call, source):
         | {
             "link_penalty": call.link_penalty,
             "method": "shaking" if k == 1 else method,
-            "init": check_init(call.init, n, k, source.kernel),
             "max_iter": np.iinfo(np.int64).max if call.max_iter is None else call.max_iter,
         },
         n=n,
