@@ -26,7 +26,7 @@ from fastmmc.core.parameters import (
 )
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import Status
-from fastmmc.data.blocks import Blocks, check_shape, make_blocks
+from fastmmc.data.blocks import check_shape, make_blocks
 from fastmmc.data.sizes import (
     are_within,
     binary_bounds,
@@ -90,22 +90,55 @@ class Found(NamedTuple):
 def search_in_blocks(call, control, solve_sample):
     """Return the result of a method on points in blocks; ``solve_sample`` is the method itself."""
     refuse_single_points(call)
-    n = call.X.n if isinstance(call.X, BlockFactor) else check_shape(call.X)[0]
-    goal = Goal.of(call, n)
-    source = _check_source(call, goal.k)
-    run = SampleRun(call, source.blocks, source.n_sampled)
-    if run.is_whole and source.factor is None:
+    factor = call.X if isinstance(call.X, BlockFactor) else None
+    goal = Goal.of(call, check_shape(call.X)[0] if factor is None else factor.n)
+    if factor is None:
+        blocks, form = _blocks_and_form(call, goal.k)
+        rank = 1 if form is None else form.rank
+    else:
+        refuse_beside_factor(call)
+        blocks, rank = factor.blocks, factor.rank
+    run = SampleRun(call, blocks, sample_size(goal.k, rank))
+    if run.is_whole and factor is None:
         return run.of_all(solve_sample)
     with show_progress(control) as control:
         sample, given = run.draw(control)
         given |= goal.of_sample(call, len(sample))
-        X, given = source.of_sample(sample, given, run.seed)
-        found = solve_sample(X, **given)
-        factor = source.make_factor(found, sample)
+        if factor is None:
+            found = solve_sample(sample, **given | _hat_of_sample(call, form, len(sample), goal.n))
+            factor = _factor_of_all(call, blocks, form, found, sample)
+        else:
+            form = Form(len(factor.basis), factor.basis)
+            X = factor_sample(sample, goal.n, factor.lam, factor.kernel, form, run.seed)
+            told = {name: value for name, value in given.items() if name not in FACTOR_PARAMETERS}
+            found = solve_sample(X, **told)
         descent = Descent(factor, sample, found, goal.like(found), control)
         descent.run()
         descent.end()
         return descent.result(call)
+
+
+def _blocks_and_form(call, k):
+    """Return the blocks of points and the form of their factor, None if they are but a sample."""
+    kernel, blocks = kernel_of(call), make_blocks(call.X)
+    if blocks.shape[0] <= sample_size(k, 1):
+        return blocks, None
+    form = check_block_form(blocks, kernel, **values(call, LandmarkParameters, PrecisionParameters))
+    return make_blocks(call.X, form.rank, call.n_jobs), form
+
+
+def _hat_of_sample(call, form, m, n):
+    """Return the parameters of the hat matrix of m of n points, lam in proportion."""
+    own = {"lam": call.lam * m / n, "dtype": np.dtype(np.float64), "landmarks": form.landmarks}
+    rank = "auto" if isinstance(form.landmarks, np.ndarray) else min(m, form.rank)
+    return own | {"rank": rank}
+
+
+def _factor_of_all(call, blocks, form, found, sample):
+    """Return the factor of all points, with the width and the landmarks that were found."""
+    kernel, dtype = found.model.kernel, form.dtype
+    check_lam(call.lam, kernel, sample, dtype or blocks.dtype)
+    return make_block_factor(blocks, call.lam, kernel, found.model.basis, dtype)
 
 
 def refuse_single_points(call):
@@ -199,51 +232,6 @@ class Goal:
         if self.kind != "free":
             return W, np.zeros(self.k)
         return tangent(W, sizes, within)
-
-
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """Points in blocks, or their factor, and what the latter is made with."""
-
-    blocks: Blocks
-    n_sampled: int
-    lam: float
-    form: Form | None = None
-    factor: BlockFactor | None = None
-
-    def of_sample(self, sample, given, seed):
-        """Return the X and the parameters of the search on the sample, lam in proportion."""
-        n, m = self.blocks.shape[0], len(sample)
-        if self.factor is None:
-            own = {"lam": self.lam * m / n, "dtype": np.dtype(np.float64)}
-            rank = "auto" if isinstance(self.form.landmarks, np.ndarray) else min(m, self.form.rank)
-            return sample, given | own | {"rank": rank, "landmarks": self.form.landmarks}
-        F, basis = self.factor, self.factor.basis
-        X = factor_sample(sample, n, F.lam, F.kernel, Form(len(basis), basis), seed)
-        return X, {name: value for name, value in given.items() if name not in FACTOR_PARAMETERS}
-
-    def make_factor(self, found, sample):
-        """Return the factor of all points, with the width and the landmarks that were found."""
-        if self.factor is not None:
-            return self.factor
-        kernel, dtype = found.model.kernel, self.form.dtype
-        check_lam(self.lam, kernel, sample, dtype or self.blocks.dtype)
-        return make_block_factor(self.blocks, self.lam, kernel, found.model.basis, dtype)
-
-
-def _check_source(call, k):
-    """Return the source that a call describes."""
-    if isinstance(call.X, BlockFactor):
-        refuse_beside_factor(call)
-        F = call.X
-        return _Source(F.blocks, min(F.n, sample_size(k, F.rank)), F.lam, factor=F)
-    kernel = kernel_of(call)
-    blocks, n = make_blocks(call.X), call.X.shape[0]
-    if n <= sample_size(k, 1):
-        return _Source(blocks, n, call.lam)
-    form = check_block_form(blocks, kernel, **values(call, LandmarkParameters, PrecisionParameters))
-    blocks = make_blocks(call.X, form.rank, call.n_jobs)
-    return _Source(blocks, min(n, sample_size(k, form.rank)), call.lam, form)
 
 
 class Descent:
