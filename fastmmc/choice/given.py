@@ -82,27 +82,26 @@ class Given:
         Of more than ``count`` points with known labels or links a sample is told. The others are
         in the cells as if nothing was known of them, until all points get their labels.
         """
-        k, merging = self.free.lower.size, self.merging
         rows = self.known >= 0
         rows[self.links.must] = rows[self.links.cannot] = True
         rows = np.flatnonzero(rows)
         if rows.size > count:
-            rows = merging.draw(rows, count, rng)
+            rows = self.merging.draw(rows, count, rng)
         keys = np.full(self.known.size, -1)
-        keys[rows] = self._names(k)[merging.members[rows]]
+        keys[rows] = self._names[self.merging.members[rows]]
         return keys
 
-    def _names(self, k):
-        """Return the number of each group: that of its known cluster, or one from k on."""
+    @cached_property
+    def _names(self):
+        """The number of each group: that of its known cluster, or one from k on."""
         known = self.known[self.merging.first]
-        return np.where(known >= 0, known, k + np.arange(known.size))
+        return np.where(known >= 0, known, self.free.lower.size + np.arange(known.size))
 
     def of_cells(self, cells, keys):
         """Return what is to be kept of cells whose points have these keys."""
         if self.is_empty:
             return Kept(self.free, self.near)
-        g, k = cells.masses.size, self.free.lower.size
-        names = self._names(k)
+        g, k, names = cells.masses.size, self.free.lower.size, self._names
         own = keys[cells.seeds]
         known, lone = np.where(own < k, own, -1), k + names.size + np.arange(g)
         own = np.where(own >= 0, own, lone)
