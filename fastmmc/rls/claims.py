@@ -15,8 +15,7 @@ from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine.descents import SLICE, Descent, descent
-from fastmmc.rls.engine.groups import compact, cost_of
-from fastmmc.rls.engine.linked import Merging
+from fastmmc.rls.engine.groups import Groups, compact, cost_of
 
 
 def claim_searches(seed, factor, plan, control):
@@ -29,7 +28,8 @@ def claim_searches(seed, factor, plan, control):
             if factor.n <= DENSE_LIMIT:
                 matrix = run_to_end(factor._as_dense(), lambda n_rows: control.check_time())
     low_rank = matrix if isinstance(matrix, LowRankFactor) else None
-    points = Merging.of(None, plan.n).groups(matrix, plan.movable)
+    rows = matrix.R if low_rank is None else matrix.Z
+    points = Groups(rows, movable=plan.movable, dense=low_rank is None)
     return lambda index: ClaimSearch(points, plan, index, restart_stream(seed, index), low_rank)
 
 
