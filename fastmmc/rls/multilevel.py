@@ -72,12 +72,6 @@ class MultilevelSearch(SlicedSearch):
         self._search = self._state = None
         super().__init__()
 
-    def fraction(self):
-        """Return an estimate of the share of the work that is done."""
-        if self._state is not None:
-            return 0.95
-        return 0.0 if self._search is None else 0.9 * self._search.fraction()
-
     def finish(self):
         """Take the final figures and let the work space go."""
         if self._state is None:
@@ -102,6 +96,7 @@ class MultilevelSearch(SlicedSearch):
             kind = Population if plan.is_memetic else ClaimSearch
             self._search = kind(*searched, self._index, self._rng)
             for _ in self._search.run():
+                self._fraction = 0.9 * self._search.fraction()
                 # Pairs that must be apart have prices in the search alone.
                 if plan.is_memetic and not len(self._merging.cannot):
                     self._history.note(self._search.n_moves, self._search.objective)
@@ -137,7 +132,7 @@ class MultilevelSearch(SlicedSearch):
             # no sizes are asked for, links are what tells of them.
             lower, upper = plan.rule.bounds_at(state.counts.copy())
             state = state._replace(lower=lower, upper=upper)
-        self._state = state
+        self._state, self._fraction = state, 0.95
         self._note()
 
     def _parted(self, labels):
