@@ -256,25 +256,18 @@ def _make_evolution_plan(call, source):
     if call.flips is not None:
         validation.check_integer("flips", call.flips, least=1, most=n, why=", all points")
     lower, upper = binary_bounds(n, **values(call, SizeParameters))
+    init = check_init(call.init, n, 2, source.kernel)
+    if not isinstance(init, str) and not lower <= init.sum() <= upper:
+        raise ValueError(
+            f"init: cluster 1 has {init.sum()} points, which the size rule bounds to {lower} to "
+            f"{upper}; raise balance"
+        )
     warn_of_equal_points(source.points, 2)
     whole = replace(
         call,
         flips=call.flips or 0,
-        init=_check_first_labels(call.init, n, lower, upper, source.kernel),
+        init=init,
         patience=call.patience or (10 * n if call.nu == 1 else n),
         max_iter=1000 * n if call.max_iter is None else call.max_iter,
     )
     return EvolutionPlan(whole, n, source.points, lower, upper)
-
-
-def _check_first_labels(init, n, lower, upper, kernel):
-    """Return "random", "kmeans" or an array of labels 0 and 1 within the bounds."""
-    labels = check_init(init, n, 2, kernel)
-    if isinstance(labels, str):
-        return labels
-    if not lower <= labels.sum() <= upper:
-        raise ValueError(
-            f"init: cluster 1 has {labels.sum()} points, which the size rule bounds to {lower} to "
-            f"{upper}; raise balance"
-        )
-    return labels
