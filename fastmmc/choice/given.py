@@ -5,7 +5,7 @@ must be apart have a price in the search; in the end they are parted. What is sa
 said of a cell: cells are split so that all points of one are told the same.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -153,7 +153,7 @@ class Kept:
 
     free: SizeRule
     near: SizeRule
-    known: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # (groups,)
+    known: np.ndarray | None = None  # (groups,) int64
     merging: Merging | None = None
 
     @property
