@@ -175,9 +175,7 @@ def _check_weights(call, n):
 def _refuse_told(call, is_out):
     """Refuse known labels and links of points that have no weight, and so no say."""
     for name, rows in _rows_told(call, is_out.size).items():
-        wrong = np.zeros(is_out.size, dtype=bool)
-        wrong[rows] = True
-        wrong &= is_out
+        wrong = is_out & np.isin(np.arange(is_out.size), rows)
         if wrong.any():
             raise ValueError(
                 f"{name} concerns {validation.name_rows(wrong)}, whose sample_weight is 0: such "
@@ -290,11 +288,9 @@ def _keys(call, known):
 
 def _factor_of_rows(source, points, rows, seed):
     """Return what a factor that was given would be without the points that are left out."""
-    form, factor = Form(), source.factor
+    factor = source.factor
     if isinstance(factor, LowRankFactor):
-        given = factor.basis
-        if factor.indices is not None:
-            given = _among(rows, factor.indices)
+        given = factor.basis if factor.indices is None else _among(rows, factor.indices)
         form = Form(len(given), given, dtype=factor.Z.dtype)
     else:
         form = Form(dtype=factor.R.dtype)
