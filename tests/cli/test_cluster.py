@@ -611,7 +611,7 @@ def test_faults_of_array_files(capsys, tmp_path):
     assert "expected a matrix of numbers; got shape (1, 1) and type <U1" in message("text.npy")
     np.save(tmp_path / "far.npy", np.array([[1.0, 2.0], [3.0, np.inf]]))
     wrong = error_of(capsys, "cluster", tmp_path / "far.npy", "--fill-missing")
-    assert "row 1, column 1 (from 0) is inf" in wrong
+    assert "row 1, column 1 (from 0) is inf" in wrong and wrong.count("far.npy") == 1
     np.savez(tmp_path / "other.npz", Z=np.ones((2, 2)))
     assert "expected an array named X; found Z" in message("other.npz")
     np.savez(tmp_path / "objects.npz", X=np.array([[1, None]], dtype=object))

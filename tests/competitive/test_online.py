@@ -234,3 +234,18 @@ def test_partners_are_given_ones_and_those_that_labels_imply(memory_size, equal,
     loops.list_partners(*args, found, True)
     for i, partners in enumerate(wanted):
         assert found[start[i] : start[i + 1]].tolist() == partners
+
+
+def test_the_rival_is_never_the_winner():
+    """Also where all other distances are infinite."""
+    inf = np.inf
+    for values, left_out, rival in (
+        ([5.0, 2.0, 7.0], 1, 0),
+        ([2.0, 7.0, 5.0], 0, 2),
+        ([2.0, inf, inf], 0, 1),
+        ([inf, 2.0], 1, 0),
+        ([2.0], 0, -1),
+    ):
+        distances = np.array(values)
+        assert loops.smallest_but(distances, left_out) == rival
+        np.testing.assert_array_equal(distances, values)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
@@ -388,3 +389,14 @@ def test_objectives_are_those_of_the_weights_themselves(sizes):
     Q = 3 * weights.sum() + roots @ R @ roots - 4 * within.sum()
     assert result.objective == pytest.approx(free if sizes == "free" else Q, rel=1e-2)
     assert result.bound <= result.objective
+
+
+@pytest.mark.parametrize("rank", [None, 60])
+def test_labels_without_time_are_as_good_with_weights(rank):
+    X, y = make_blobs(3000, 3, centers=4, random_state=1)
+    weights = np.random.default_rng(0).lognormal(0.0, 1.5, 3000)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        result = fastmmc.umc_rls(
+            X, 4, sample_weight=weights, sizes="free", rank=rank, max_time=1e-9, random_state=0
+        )
+    assert adjusted_rand_score(y, result.labels) > 0.99

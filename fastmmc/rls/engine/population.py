@@ -85,29 +85,26 @@ class Population(GroupSearch):
 def hat_of_sample(factor, indices):
     """Return the hat matrix of some points, lam in proportion, and a function that predicts all.
 
-    The latter maps labels E (k, m) of these to their fits of all points, (k, n); those of points
-    with weights are E S, and so are the fits. With Y = Z_S L^T the hat matrix of low rank is
+    The latter maps labels E (k, m) of these to their fits of all points, (k, n). These points are
+    drawn by their weights, so that they have none. With Y = Z_S L^T the hat matrix of low rank is
     Y (Y^T Y + lam I)^-1 Y^T, which is not a part of Z Z^T.
     """
-    lam = factor.lam * indices.size / factor.n
+    weights = np.ones(factor.n) if factor.weights is None else factor.weights
+    lam = factor.lam * indices.size / weights.sum()
     memory.check_memory(indices.size, np.dtype(np.float64), arrays=3, what="hat matrix of a sample")
     if isinstance(factor, LowRankFactor):
-        Y = factor.Z[indices].astype(np.float64) @ factor.scale.T
+        roots = np.sqrt(weights)
+        Y = factor.Z[indices].astype(np.float64) / roots[indices, None] @ factor.scale.T
         half = ridge_root(Y.T @ Y, lam)
         Y, extend = Y @ half, half.T @ factor.scale
-        return Y @ Y.T, lambda E: factor._cluster_scores(E @ Y @ extend)
+        return Y @ Y.T, lambda E: factor._cluster_scores(E @ Y @ extend) / roots
     X = kernel_points(factor.kernel, factor.X, indices)
     basis, of_gram = X, factor.kernel.name == "precomputed"
-    roots = None if factor.weights is None else np.sqrt(factor.weights)
-    weights = None if roots is None else factor.weights[indices]
-    R = hat_matrix(factor.kernel, X[:, indices] if of_gram else X, lam, weights)
+    R = hat_matrix(factor.kernel, X[:, indices] if of_gram else X, lam)
 
     def predict(E):
         coef = (E - E @ R).T / lam
-        if roots is None:
-            return kernel_product(factor.kernel, factor.X, basis, coef, indices).T
-        coef *= roots[indices, None]
-        return kernel_product(factor.kernel, factor.X, basis, coef, indices).T * roots
+        return kernel_product(factor.kernel, factor.X, basis, coef, indices).T
 
     return R, predict
 
@@ -159,7 +156,9 @@ def cut(Z, sizes):
 
 def _labels_by_few(factor, plan, rng):
     """Return labels of all points by the clusters of few of them, and their scores."""
-    indices = np.sort(rng.choice(plan.n, min(plan.n, max(plan.k, QUICK_SAMPLE)), replace=False))
+    count = min(plan.n, max(plan.k, QUICK_SAMPLE))
+    shares = None if factor.weights is None else factor.weights / factor.weights.sum()
+    indices = np.sort(rng.choice(plan.n, count, replace=False, p=shares))
     R, predict = hat_of_sample(factor, indices)
     part = plan.of_sample(indices)
     groups = Merging.of(None, len(R)).linked(R, part.known)
@@ -169,4 +168,6 @@ def _labels_by_few(factor, plan, rng):
     state = population.groups.state(labels, part.rule, part.free)
     E = (labels == np.arange(plan.k)[:, None]).astype(np.float64)
     scores = nearness(state, predict(E), 1)
+    if plan.masses is not None:
+        scores *= plan.masses
     return plan.with_known(scores.argmax(axis=0)), scores
