@@ -1,6 +1,7 @@
 """Tests of the choice of width and size rule by a vote."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -173,11 +174,41 @@ def test_dithering_fills_the_gaps_between_few_values_and_leaves_others():
     X = np.column_stack([rng.integers(3, size=200), measured, np.ones(200)])
     cells = coarsen(X, 200, 2, rng)
     steps = dithered(cells, X, rng).points - X
-    assert np.abs(steps).max(axis=0) == pytest.approx([0.5, 0.0, 0.0], abs=0.3)
-    assert np.abs(steps[:, 0]).max() <= 0.5 and not steps[:, 2].any()
-    # The gap between the measured groups stays one, and the ranks in the column as well.
+    # The deviation of what is even from half a step before to half a step after.
+    assert steps.std(axis=0) == pytest.approx([12**-0.5, 0.0, 0.0], abs=0.05)
+    assert not steps[:, 2].any()
+    # The gap between the measured groups stays one, and their values nearly the same.
     assert np.ptp(np.sort(X[:, 1] + steps[:, 1])[[99, 100]]) > 40
-    assert_array_equal(np.argsort(X[:, 1]), np.argsort(X[:, 1] + steps[:, 1]))
+    assert np.median(np.abs(steps[:, 1])) < 0.01
+
+
+def test_columns_of_one_category_are_dithered_together():
+    rng = np.random.default_rng(0)
+    kinds, bits = np.arange(600) % 3, np.arange(600) % 2
+    X = np.column_stack([np.eye(3)[kinds], bits, 1 - bits])
+    cells = coarsen(X, 600, 2, rng)
+    cells = cells.split(X, np.arange(600), None)
+    steps = dithered(cells, X, rng).points - X
+    assert steps.std(axis=0) == pytest.approx(12**-0.5, abs=0.05)
+    # The columns of each add up to 1 after the steps as well; the two know nothing of each other.
+    assert np.abs(steps[:, :3].sum(axis=1)).max() < 1e-9
+    assert np.abs(steps[:, 3:].sum(axis=1)).max() < 1e-9
+    assert np.abs(np.corrcoef(steps.T)[:3, 3:]).max() < 0.2
+
+
+@pytest.mark.parametrize("form", ["text", "boolean"])
+def test_a_random_category_does_not_decide(form):
+    indices = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        y, noise = rng.integers(3, size=300), rng.integers(2, size=300) == 1
+        numbers = rng.normal(size=(300, 2)) + 5.0 * np.column_stack([y == 1, y == 2])
+        frame = pd.DataFrame({"a": numbers[:, 0], "b": numbers[:, 1], "c": noise})
+        if form == "text":
+            frame["c"] = np.where(noise, "yes", "no")
+        result = fastmmc.cluster(frame, 3, random_state=0)
+        indices.append(adjusted_rand_score(y, result.labels))
+    assert np.median(indices) > 0.9
 
 
 def test_sparse_cells_are_not_dithered():
