@@ -442,3 +442,20 @@ def test_a_run_that_is_stopped_keeps_all(n_steps):
         )
     assert_array_equal(result.labels[known >= 0], known[known >= 0])
     assert result.n_violations == 0 and result.sizes.max() <= 400
+
+
+@pytest.mark.jit
+def test_knowledge_that_says_nothing_leaves_clusters_as_good():
+    """Where k-means wins on cells, its rounds go on with all points, whatever is known."""
+    rng = np.random.default_rng(1)
+    centers = rng.normal(size=(5, 5)) * 2
+    y = rng.choice(5, 5000, p=[0.4, 0.25, 0.2, 0.1, 0.05])
+    X = centers[y] + rng.normal(size=(5000, 5))
+    one = np.full(5000, -1)
+    one[0] = 0
+    plain = fastmmc.cluster(X, 5, random_state=0)
+    assert plain.winner.rule == "k-means"
+    for told in ({"known_labels": one}, {"min_size": 2}, {"max_size": 5000}):
+        result = fastmmc.cluster(X, 5, random_state=0, **told)
+        assert adjusted_rand_score(y, result.labels) > adjusted_rand_score(y, plain.labels) - 0.04
+        assert result.labels[0] == 0 or "known_labels" not in told

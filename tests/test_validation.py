@@ -40,6 +40,11 @@ BAD_POINTS = [
     ([[{}, {}]] * 12, TypeError, r"\bX\b.*(dict|real number)"),
     (None, ValueError, r"\bX\b.*(2D array|None)"),
     (np.ma.masked_greater(X, np.median(X)), ValueError, "X has masked values"),
+    (
+        np.where(X > np.median(X), np.datetime64("NaT"), np.datetime64("2024-01-01")),
+        ValueError,
+        "X holds NaT",
+    ),
 ]
 
 

@@ -60,14 +60,14 @@ def result_of(X, cells, winner, width, given, is_told, seed, run):
         with run.phase():
             run.look()
             if not cells.is_exact:
-                model, _ = fit_model(width.factor, winner.labels, k)
-                predicted = _predicted(X, model, run.look)
-                labels = np.where(is_told, labels, predicted)
-                # The means of cells are not yet those that the points have the least distances to.
-                if winner.rule == "k-means" and given.is_empty:
+                if winner.rule == "k-means":
+                    # The means of cells are not those that the points have the least distances to.
                     centers = _centers(cells, winner.labels, k)
-                    labels, _ = k_means(X, k, 0, given.weights, centers, run.look)
-                    model = None
+                    others, _ = k_means(X, k, 0, given.weights, centers, run.look)
+                else:
+                    model, _ = fit_model(width.factor, winner.labels, k)
+                    others = _predicted(X, model, run.look)
+                labels = np.where(is_told, labels, others)
             rank = max(1, math.isqrt(PRODUCTS // cells.n))
 
             def look(share, ahead=0.0):

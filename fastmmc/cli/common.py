@@ -232,6 +232,8 @@ def note(source, text):
 
 def check_ending(path, endings, what="the name of --out", needed=False):
     """Raise an error if a file cannot have this name; pipes have no ending, unless ``needed``."""
+    if path.name == STANDARD_INPUT and not needed:
+        raise ValueError(f"{what} is -: without the option, labels go to standard output")
     if (needed or path.suffix) and path.suffix.lower() not in endings:
         one_of = "one of " if len(endings) > 1 else ""
         raise ValueError(f"{path}: {what} must end in {one_of}{', '.join(endings)}")

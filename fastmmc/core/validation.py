@@ -141,6 +141,12 @@ def check_matrix(X, *, name="X", check=None, **options):
             f"{name}.to_dask_array(lengths=True), whose columns must be numbers"
         )
     refuse_masked(name, X)
+    if isinstance(X, np.ndarray) and X.dtype.kind in "mM" and np.isnat(X).any():
+        row = np.argwhere(np.isnat(X))[0, 0]
+        raise ValueError(
+            f"{name} holds NaT, a date that is missing, in row {row} (from 0): fill it in or "
+            "remove the row; in a data frame it is filled in"
+        )
     check = check or partial(check_array, input_name=name)
     with naming(name):
         try:

@@ -18,9 +18,12 @@ from fastmmc.data.labels import (
     read_known_labels,
 )
 
-# Rows that a message names, and places where cliques of cannot-links are looked for.
+# Rows that a message names.
 ROWS_NAMED = 12
-CLIQUES_TRIED = 1_000
+
+# Steps of a search for cliques of cannot-links, of which each node takes some; these take 1 s.
+CLIQUE_STEPS = 20_000_000
+STEPS_PER_NODE = 200
 
 # Of a pair that labels imply, until the solvers hold it in their lists of partners: 64 at the peak,
 # measured, and a little more.
@@ -208,11 +211,14 @@ def _clique(edges, k):
     """Return more than k nodes that are all neighbours, None if none were found."""
     degrees = np.diff(edges.indptr)
     neighbours = [set(part) for part in np.split(edges.indices, edges.indptr[1:-1])]
-    for node in np.argsort(-degrees, kind="stable")[:CLIQUES_TRIED]:
-        if degrees[node] < k:
+    steps = 0
+    for node in np.argsort(-degrees, kind="stable"):
+        if degrees[node] < k or steps > CLIQUE_STEPS:
             return None
         clique, common = [int(node)], neighbours[node]
+        steps += STEPS_PER_NODE
         while common:
+            steps += len(common) ** 2
             best = max(sorted(common), key=lambda one: len(common & neighbours[one]))
             clique.append(int(best))
             common = common & neighbours[best]

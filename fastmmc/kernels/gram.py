@@ -263,8 +263,16 @@ def products_margin(d, largest):
 
 
 def evenly(n, most):
-    """Return at most so many of the indices of n points, evenly spread."""
-    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
+    """Return at most so many of the indices of n points, in order, evenly spread.
+
+    They are one of each of as many equal parts, the same at each call. An equal step would see one
+    kind of points only where two kinds take turns.
+    """
+    if n <= most:
+        return np.arange(n)
+    edges = np.arange(most + 1) * n // most
+    within = np.random.default_rng(0).random(most) * np.diff(edges)
+    return edges[:-1] + within.astype(np.intp)
 
 
 def distinct_rows(X, most):

@@ -99,6 +99,9 @@ def test_labels_are_written_as_the_name_of_the_file_says(capsys, table, tmp_path
         found = np.load(tmp_path / name, allow_pickle=False)
         np.testing.assert_array_equal(found, expected.labels)
         assert found.dtype == np.int64
+    assert "without the option, labels go to standard output" in error_of(
+        capsys, "cluster", *given, "-"
+    )
     for name in ("a.npz", "a.json"):
         wrong = error_of(capsys, "cluster", *given, tmp_path / name)
         assert "--out must end in one of .npy, .parquet, .csv, .txt, .tsv" in wrong

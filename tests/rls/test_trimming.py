@@ -239,3 +239,13 @@ def test_labels_to_begin_with_are_checked_before_points_are_left_out(trim):
     X, weights = np.random.default_rng(0).normal(size=(12, 2)), np.r_[0.0, np.ones(11)]
     with pytest.raises(ValueError, match="init must have one label for each of the 12 points"):
         fastmmc.umc_rls(X, 2, sample_weight=weights, trim=trim, init=np.zeros(11, dtype=int))
+
+
+def test_two_kinds_of_points_that_take_turns_are_trimmed_alike():
+    """Scores are by a sample of the points, which an equal step would take from one kind alone."""
+    kinds = np.arange(2000) % 2
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    X[:, 0] += 8.0 * kinds
+    result = fastmmc.umc_rls(X, 2, trim=100, random_state=0)
+    trimmed = np.bincount(kinds[result.labels < 0], minlength=2)
+    assert trimmed.sum() == 100 and trimmed.min() > 35
