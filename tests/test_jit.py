@@ -94,6 +94,28 @@ def test_the_cache_is_used_until_a_callee_is_edited(env):
     assert float(python(CALL, **env)) == -2.0
 
 
+SUMS = """
+import sys
+import numpy as np
+from scipy.sparse import csr_array
+from fastmmc.kernels import _loops_centers as loops
+from fastmmc.kernels.models import nearest_of_sparse
+rng = np.random.default_rng(5)
+X, centers, out = rng.normal(size=(130, 3)), rng.normal(size=(3, 3)), np.empty((130, 3))
+if {first}:
+    nearest_of_sparse(csr_array(X), centers)
+loops.all_distances(X, centers, out)
+print(out.tobytes().hex())
+"""
+
+
+def test_last_bits_of_sums_do_not_depend_on_what_ran_before(tmp_path):
+    """Also of loops from the cache that were compiled together."""
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    found = [python(SUMS.format(first=first), **cache) for first in (True, False, True)]
+    assert found[0] == found[1] == found[2]
+
+
 @pytest.mark.parametrize(
     ("place", "name", "error"),
     [

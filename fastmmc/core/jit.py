@@ -98,8 +98,13 @@ class _Loop(CPUDispatcher):
 
     @cached_property
     def _inner(self):
-        """Dispatcher of the entry for compiled functions."""
-        return _Inner(self.py_func, targetoptions=self.targetoptions | {"no_cpython_wrapper": True})
+        """Dispatcher of the entry for compiled functions.
+
+        Sums whose order the compiler chooses are a part of each caller. Of copies in several cached
+        loops the one loaded first would serve all, and last bits depend on what ran before.
+        """
+        own = {"no_cpython_wrapper": True, "forceinline": bool(self.targetoptions["fastmath"])}
+        return _Inner(self.py_func, targetoptions=self.targetoptions | own)
 
     @property
     def _numba_type_(self):
