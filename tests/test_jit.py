@@ -95,7 +95,6 @@ def test_the_cache_is_used_until_a_callee_is_edited(env):
 
 
 SUMS = """
-import sys
 import numpy as np
 from scipy.sparse import csr_array
 from fastmmc.kernels import _loops_centers as loops
