@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 import fastmmc
 from fastmmc.data import memberships
 from fastmmc.kernels.factors import make_factor
-from fastmmc.kernels.gram import Kernel, kernel_product
+from fastmmc.kernels.gram import Kernel, evenly, kernel_product
 from fastmmc.kernels.nystroem import check_form
 from fastmmc.rls import known, outliers, source, task
 from tests.rls import naive
@@ -97,7 +97,7 @@ def test_outlier_scores_of_a_sample_and_each_point(overlapping, weights, most, m
         monkeypatch.setattr(outliers, name, value)
     found = outliers.score_outliers(overlapping, Kernel("rbf", sigma=1.5), 0.1, weights)
     weights = np.ones(60) if weights is None else weights
-    K, sample = gram_of(overlapping), np.linspace(0, 59, 25).astype(int)
+    K, sample = gram_of(overlapping), evenly(60, 25)
     np.testing.assert_allclose(found, naive.outlier_scores(K, 0.1, sample, weights), atol=1e-12)
 
 
