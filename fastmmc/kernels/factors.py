@@ -246,7 +246,7 @@ class LowRankFactor(OneLine, Named):
         Of points with weights it is E^T S Z. The codes 2E - 1 have Z^T P = (2 W - sum_h W[h])^T.
         """
         W = np.zeros((k, self.rank))
-        roots = np.ones(self.n) if self.weights is None else np.sqrt(self.weights)
+        _, roots = weights_of(self)
         # Blocks of at least as many rows as there are sums, which each of them adds to.
         for rows in gen_batches(self.n, max(BLOCK, k)):
             Z = self.Z[rows].astype(np.float64, copy=False)
@@ -309,6 +309,12 @@ class LowRankFactor(OneLine, Named):
         d = self.X.shape[1] if self.scaler is None else self.scaler.n_features
         X = check_in_metric(X, self.kernel, d, np.float64, self.scaler)
         return kernel_product(self.kernel, X, self.basis, self.projection, self.indices)
+
+
+def weights_of(factor):
+    """Return the weights of all points of a factor, (n,), all 1 if it has none, and their roots."""
+    weights = np.ones(factor.n) if factor.weights is None else factor.weights
+    return weights, np.sqrt(weights)
 
 
 class _FactorCall(

@@ -6,7 +6,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fastmmc.core import memory
 from fastmmc.kernels.cholesky import invert_triangle
-from fastmmc.kernels.factors import LowRankFactor, eigh_seconds
+from fastmmc.kernels.factors import LowRankFactor, eigh_seconds, weights_of
 
 # Up to this many points the matrix is reduced to a tridiagonal one; above, the eigenvalues come
 # from Lanczos. That is slow where the largest ones are close together: on digits, n = 1797,
@@ -54,7 +54,7 @@ def _spectrum(factor, k, check_time):
 
     All in descending order, padded with zeros.
     """
-    roots = np.ones(factor.n) if factor.weights is None else np.sqrt(factor.weights)
+    _, roots = weights_of(factor)
     unit = roots / np.linalg.norm(roots)
     if isinstance(factor, LowRankFactor):
         check_time(eigh_seconds(factor.rank))

@@ -7,7 +7,7 @@ from scipy.sparse import issparse
 
 from fastmmc.core.execution import is_first, warn_user
 from fastmmc.data.sizes import imbalance, size_rule
-from fastmmc.kernels.factors import hat_matrix
+from fastmmc.kernels.factors import hat_matrix, weights_of
 from fastmmc.kernels.gram import evenly, kernel_points
 from fastmmc.rls.engine.coarse import mass_unit, masses_of
 from fastmmc.rls.engine.groups import Groups, cost_of
@@ -67,7 +67,7 @@ def warn_of_other_sizes(factor, labels, k):
 
 def _sample(factor):
     """Return the rows of some points, these with their own hat matrix, and the weight of all."""
-    weights = np.ones(factor.n) if factor.weights is None else factor.weights
+    weights, _ = weights_of(factor)
     rows, total = evenly(factor.n, SAMPLE), weights.sum()
     X = kernel_points(factor.kernel, factor.X, rows)
     if factor.kernel.name == "precomputed":

@@ -28,7 +28,13 @@ from fastmmc.core.status import Status
 from fastmmc.core.threads import in_threads
 from fastmmc.data.sizes import MOST_SCORES
 from fastmmc.kernels.block_factor import BlockFactor
-from fastmmc.kernels.factors import DenseFactor, LowRankFactor, factor_path, make_factor
+from fastmmc.kernels.factors import (
+    DenseFactor,
+    LowRankFactor,
+    factor_path,
+    make_factor,
+    weights_of,
+)
 from fastmmc.kernels.gram import BLOCK, Kernel, count_distinct, first_equals, resolve_kernel
 from fastmmc.kernels.models import KernelModel
 from fastmmc.kernels.nystroem import Form, check_form
@@ -157,7 +163,7 @@ def fit_model(factor, labels, k):
     The latter is a function of a slice of the points, which returns P - R P of these, (k, m)
     float64, a fresh array. P = 2E - 1 are the codes; of points with weights it is P - S^-1 R S P.
     """
-    weights, roots = _weights_of(factor)
+    weights, roots = weights_of(factor)
     if isinstance(factor, LowRankFactor):
         basis, indices = factor.basis, factor.indices
         W = factor._cluster_sums(labels, k)
@@ -193,7 +199,7 @@ def fit_labels(factor, labels, k):
     :class:`RLSResult`, are None if there are too many.
     """
     model, missed_of = fit_model(factor, labels, k)
-    residuals_of, (weights, _) = _left_out(factor, labels, k), _weights_of(factor)
+    residuals_of, (weights, _) = _left_out(factor, labels, k), weights_of(factor)
     scores = None if factor.n * k > MOST_SCORES else np.full((factor.n, k), -1.0)
 
     def judge(rows):
@@ -207,12 +213,6 @@ def fit_labels(factor, labels, k):
     rank = factor.rank if isinstance(factor, LowRankFactor) else 1
     total = sum(in_threads(factor.n * k * rank, judge, gen_batches(factor.n, BLOCK)))
     return model, scores, total / (k * float(weights.sum()))
-
-
-def _weights_of(factor):
-    """Return the weights of all points and their roots."""
-    weights = np.ones(factor.n) if factor.weights is None else factor.weights
-    return weights, np.sqrt(weights)
 
 
 def _missed(U, labels, roots):

@@ -8,7 +8,7 @@ import numpy as np
 from fastmmc.core import memory
 from fastmmc.data.sizes import MOST_SCORES, proportional_sizes
 from fastmmc.kernels.cholesky import ridge_root
-from fastmmc.kernels.factors import LowRankFactor, hat_matrix
+from fastmmc.kernels.factors import LowRankFactor, hat_matrix, weights_of
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine import _loops_groups as loops
@@ -89,11 +89,10 @@ def hat_of_sample(factor, indices):
     drawn by their weights, so that they have none. With Y = Z_S L^T the hat matrix of low rank is
     Y (Y^T Y + lam I)^-1 Y^T, which is not a part of Z Z^T.
     """
-    weights = np.ones(factor.n) if factor.weights is None else factor.weights
+    weights, roots = weights_of(factor)
     lam = factor.lam * indices.size / weights.sum()
     memory.check_memory(indices.size, np.dtype(np.float64), arrays=3, what="hat matrix of a sample")
     if isinstance(factor, LowRankFactor):
-        roots = np.sqrt(weights)
         Y = factor.Z[indices].astype(np.float64) / roots[indices, None] @ factor.scale.T
         half = ridge_root(Y.T @ Y, lam)
         Y, extend = Y @ half, half.T @ factor.scale
