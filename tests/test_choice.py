@@ -16,7 +16,7 @@ from fastmmc.choice import methods, vote, whole
 from fastmmc.choice.candidates import JUDGES, KERNELS, N_MEANS, N_NEAR, N_STEPS
 from fastmmc.choice.evidence import CLEAR, CLOUDS, MOST_COMPARED, Cloud
 from fastmmc.choice.given import BALANCE
-from fastmmc.choice.numbers import Counts
+from fastmmc.choice.numbers import DITHERS, Counts
 from fastmmc.choice.results import LEAST_EVIDENCE, RULES
 from fastmmc.choice.widths import Genie, Widths, dithered
 from fastmmc.core.execution import fixed_seed, restart_stream
@@ -322,21 +322,39 @@ def test_finds_the_number_of_blobs_of_very_unequal_sizes(monkeypatch):
 
 
 def test_a_chance_rise_behind_many_clusters_is_no_bend():
-    counts = Counts(None, None)
+    counts = Counts(None)
     counts._votes = counts.errors = dict.fromkeys(range(2, 34), 0.5)
     totals = {k: k / 10 for k in range(2, 34)}
     totals[26] *= 1.15
     totals |= {k: 2 * totals[k] for k in range(29, 34)}  # 28 clusters end
     counts._errors_by_width = {k: {1.0: total} for k, total in totals.items()}
-    bends = {k: score - 0.5 for k, score in counts.scores(30)[0].items()}
+    bends = {k: score - 0.5 for k, score in counts.scores(30).items()}
     assert list(bends) == list(range(2, 31))
     told = [k for k, bend in bends.items() if bend > 1e-9]
     assert told == [24, 27, 28] and max(bends, key=bends.get) == 28
     # Without those after 29, the last one is the nearest to a tenth more.
     del counts._votes[30], counts._votes[31], counts._votes[32], counts._votes[33]
-    fewer = counts.scores(30)[0]
+    fewer = counts.scores(30)
     assert list(fewer) == list(range(2, 29)) and fewer[28] > bends[28] + 0.5
     assert fewer[27] == pytest.approx(bends[27] + 0.5)
+
+
+@pytest.mark.parametrize("width, draws", [(2, DITHERS), (5000, 1)])
+def test_scores_are_means_over_draws_of_dithered_points(monkeypatch, width, draws):
+    of_draws, scores = [], Counts.scores
+
+    def note(counts, most):
+        of_draws.append(scores(counts, most))
+        return of_draws[-1]
+
+    monkeypatch.setattr(Counts, "scores", note)
+    X = np.rint(3 * blobs([40, 30, 20])[0])
+    X = csr_array((X.ravel(), np.indices(X.shape).reshape(2, -1)), shape=(len(X), width))
+    result = fastmmc.cluster(X, max_k=4, random_state=0)
+    assert len(of_draws) == draws  # those of wide sparse points are all the same
+    means = {k: np.mean([of[k] for of in of_draws]) for k in (2, 3, 4)}
+    assert result.scores == pytest.approx(means)
+    assert len({of[4] for of in of_draws}) == draws
 
 
 def test_finds_the_number_of_long_clusters():
@@ -617,7 +635,7 @@ def test_progress_grows_and_changes_nothing():
     assert 0 <= min(fractions) and max(fractions) == 1
     assert fractions == sorted(fractions)
     assert {one.n_init for one in heard} == {heard[-1].n_done}
-    assert heard[-1].n_done == 4 + CLOUDS * (MOST_COMPARED - 1) + N_STEPS
+    assert heard[-1].n_done == DITHERS * 4 + CLOUDS * (MOST_COMPARED - 1) + N_STEPS
     assert_array_equal(result.labels, fastmmc.cluster(X, max_k=4, random_state=0).labels)
 
 

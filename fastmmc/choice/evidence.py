@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from fastmmc.choice.numbers import Counts
 from fastmmc.choice.results import LEAST_EVIDENCE
-from fastmmc.choice.widths import Widths, dithered
+from fastmmc.choice.widths import dithers
 from fastmmc.data.copies import Copies
 from fastmmc.rls.engine.coarse import CELLS, coarsen, count_cells, points_of
 
@@ -139,8 +139,8 @@ def compare_with_clouds(errors, X, weights, rng, run):
     for i in range(CLOUDS):
         drawn = (cloud.draw, cloud.draw_columns)[i % 2](rows.size, rng)
         cells = coarsen(drawn, count_cells(rows.size, 2), 2, rng, run.look, weights)
-        counts = Counts(Widths(dithered(cells, drawn[cells.seeds], rng), run.look), run)
-        counts.try_all(2, most - 1)
+        counts = Counts(run)
+        counts.try_all(next(dithers(cells, drawn[cells.seeds], rng, run.look)), 2, most - 1)
         ratio = max(counts.errors[k] / errors[k] for k in range(min(errors), most + 1))
         yield ratio
         least = min(least, ratio)

@@ -1,21 +1,23 @@
 """Clusters without settings: widths and size rules are tried, and the labels decide by vote."""
 
 from dataclasses import replace
+from itertools import islice
 from math import ceil, isqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fastmmc.choice.blocked import coarsen_blocks, label_blocks
 from fastmmc.choice.candidates import N_STEPS, Labellings
 from fastmmc.choice.evidence import CLOUDS, MOST_COMPARED, compare_with_clouds
 from fastmmc.choice.given import BALANCE, Given, size_rules
-from fastmmc.choice.numbers import Counts, behind
+from fastmmc.choice.numbers import DITHERS, Counts, behind, mean_scores
 from fastmmc.choice.results import LEAST_EVIDENCE, ChoiceResult
 from fastmmc.choice.running import Run
 from fastmmc.choice.vote import vote
 from fastmmc.choice.whole import affordable_cells, result_of
-from fastmmc.choice.widths import LAM, Widths, dithered
+from fastmmc.choice.widths import LAM, Widths, dithers
 from fastmmc.core import validation
 from fastmmc.core.declare import function_of, parameter, told
 from fastmmc.core.execution import (
@@ -174,17 +176,16 @@ def _cluster(call, control):
             run = Run(control, _number_steps(least, most) + N_STEPS)
             count = min(count_cells(n, k or 2), affordable_cells(X, k or 2, call.max_time))
             cells = coarsen(X, count, k or 2, rng, run.look, weights)
-            of_dither = restart_stream(seed, 1)
-            judging = Widths(dithered(cells, points_of(X, cells.seeds), of_dither), run.look)
-            number = _choose_number(k, judging, least, most, X, weights, seed, run)
+            draws = dithers(cells, points_of(X, cells.seeds), restart_stream(seed, 1), run.look)
+            number = _choose_number(k, draws, least, most, X, weights, seed, run)
             k = number.k
             given = given or Given.of(call, n, k)
             keys = given.keys(count, rng)
             if not given.is_empty:
                 cells = cells.split(X, keys, weights)
-                judging = Widths(dithered(cells, points_of(X, cells.seeds), of_dither), run.look)
+                draws = dithers(cells, points_of(X, cells.seeds), restart_stream(seed, 1), run.look)
             kept, widths = given.of_cells(cells, keys), Widths(cells, run.look)
-            candidates, winner, width = _choose(widths, judging, kept, k, rng, run)
+            candidates, winner, width = _choose(widths, next(draws), kept, k, rng, run)
         result, landmarks = result_of(X, cells, winner, width, given, keys >= 0, seed, run)
     if not given.is_empty:
         rule = given.rule_of(winner.rule)
@@ -243,32 +244,41 @@ def _cluster_in_blocks(call, control):
         if k is not None:
             warn_of_equal_points(sample, k)
         cells, seeds = coarsen_blocks(blocks, sample, count, rng)
-        judging = Widths(dithered(cells, seeds, restart_stream(sample_run.seed, 1)), run.look)
-        number = _choose_number(k, judging, least, most, sample, None, sample_run.seed, run)
+        draws = dithers(cells, seeds, restart_stream(sample_run.seed, 1), run.look)
+        number = _choose_number(k, draws, least, most, sample, None, sample_run.seed, run)
         k = number.k
         rules = rules or size_rules(call, n, k)
         given = Given.of_sizes(call, cells.masses.size, rules)
         kept = given.of_cells(cells, given.known)
         widths = Widths(cells, run.look)
-        candidates, winner, width = _choose(widths, judging, kept, k, rng, run)
+        candidates, winner, width = _choose(widths, next(draws), kept, k, rng, run)
         result, landmarks = label_blocks(call, blocks, sample, winner, width, rules, control)
     goes_on = {"landmarks": landmarks}
     return _choice(call, run, result, candidates, winner, cells, goes_on, number)
 
 
-def _choose_number(k, widths, least, most, X, weights, seed, run):
-    """Return the number of clusters if k is None, by points X and weights of all or of some."""
+def _choose_number(k, draws, least, most, X, weights, seed, run):
+    """Return the number of clusters if k is None, by points X and weights of all or of some.
+
+    The first draw tells whether there are clusters at all. Those of wide sparse points are equal.
+    """
     if k is not None:
         return NumberChoice(k)
-    counts, ratios = Counts(widths, run), []
-    last = min(most, widths.cells.masses.size - 2)
+    drawn, ratios, last = [], [], most
     with run.phase(NUMBERS_SHARE):
-        counts.try_all(max(2, least), last)
-        if least == 1:
-            errors, rng = counts.errors, restart_stream(seed, 2)
-            ratios.extend(compare_with_clouds(errors, X, weights, rng, run))
+        for widths in islice(draws, DITHERS):
+            last = min(most, widths.cells.masses.size - 2)
+            drawn.append(Counts(run))
+            drawn[-1].try_all(widths, max(2, least), last)
+            if least == 1 and not ratios:
+                errors, rng = drawn[0].errors, restart_stream(seed, 2)
+                ratios.extend(compare_with_clouds(errors, X, weights, rng, run))
+            is_same = issparse(widths.cells.points)
+            if is_same or min(ratios, default=np.inf) < LEAST_EVIDENCE:
+                break
     run.n_done = _number_steps(least, most)
-    scores, errors = counts.scores(last)
+    scores = mean_scores(drawn, last)
+    errors = drawn[0].errors if scores else {}
     k = max(scores, key=scores.__getitem__, default=max(2, least))
     evidence = min(ratios, default=None)
     if evidence is not None and evidence < LEAST_EVIDENCE:
@@ -285,7 +295,8 @@ def _choose_number(k, widths, least, most, X, weights, seed, run):
 
 def _number_steps(least, most):
     """Return the steps of a choice of the number of clusters."""
-    return behind(most) - 1 + (CLOUDS * min(most, MOST_COMPARED - 1) if least == 1 else 0)
+    of_clouds = CLOUDS * min(most, MOST_COMPARED - 1) if least == 1 else 0
+    return DITHERS * (behind(most) - 1) + of_clouds
 
 
 def _choose(widths, judging, kept, k, rng, run):

@@ -87,7 +87,8 @@ class ChoiceResult(RLSResult):
         links and weights must be given again. Of points in blocks the search begins anew. With
         ``trim``, or weights of 0, X, cells and candidates are without the points left out.
     scores : dict of int to float
-        With ``k="auto"``, the score of every number of clusters that was tried; the largest won.
+        With ``k="auto"``, the score of every number of clusters that was tried, the mean over three
+        draws of dithered points (one if there are no clusters); the largest won.
     errors : dict of int to float
         With ``k="auto"``, the least error that was found for these numbers and those just after
         them: the leave-one-out error, added over the clusters.

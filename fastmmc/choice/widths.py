@@ -165,3 +165,9 @@ class Widths:
         lam *= max(1.0, max(n, total) / MANY) * min(1.0, total / n)
         factor = make_factor(self.cells.points, lam, kernel, form, None, self._look)
         return Width(factor, Groups.of_masses(factor.R, masses))
+
+
+def dithers(cells, values, rng, look):
+    """Yield the hat matrices of :func:`dithered` cells, each time of other steps."""
+    while True:
+        yield Widths(dithered(cells, values, rng), look)
