@@ -17,7 +17,7 @@ from fastmmc.core.parameters import SizeParameters
 from fastmmc.data.labels import named_clusters
 from fastmmc.data.links import Links
 from fastmmc.data.sizes import SizeRule
-from fastmmc.rls.engine.groups import predictions
+from fastmmc.rls.engine.groups import predictions, sums_of
 from fastmmc.rls.engine.linked import Merging, majority
 from fastmmc.rls.planning import check_groups, check_links, check_sizes
 
@@ -188,7 +188,8 @@ class Kept:
         """
         if self.merging is None:
             return 1.0
-        shares = shares_of(predictions(width.groups, labels, self.free.lower.size)[0])
+        sums = sums_of(width.groups.matrix, labels, self.free.lower.size)
+        shares = shares_of(predictions(width.groups, labels, sums)[0])
         known = self.known[self.merging.members]
         told = known >= 0
         (a, b), (c, d) = self._together, self.merging.first[self.merging.cannot].T

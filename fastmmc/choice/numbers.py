@@ -1,12 +1,12 @@
 """The number of clusters."""
 
-from operator import itemgetter
 from statistics import fmean, harmonic_mean
 
 import numpy as np
 
 from fastmmc.data.labels import agreement
 from fastmmc.data.sizes import imbalance, size_rule
+from fastmmc.rls.engine.groups import cost_of
 
 # Power of the error in the weights of the vote of each number, and an error as good as none. With
 # 1e-8 and 1e-4 in its place the mean indices of 20 sets of a suite, 49 made shapes, 26 tables and
@@ -64,22 +64,23 @@ class Counts:
     def _try(self, k, widths, of_genie, masses, former):
         """Try one number; ``former`` are the free labels at each width of the last one."""
         rule = size_rule(masses.sum(), k, bounded=False)
-        found = []
+        found, of_genie_errors = [], []
         for width in widths:
             groups = width.groups
-            linked = [groups.descend(labels, rule) for labels in of_genie.values()]
-            best = min([groups.descend(groups.cut(k), rule), *linked], key=itemgetter(1))
+            linked = [groups.state(labels, rule) for labels in of_genie.values()]
+            of_genie_errors.append([groups.error(state) for state in linked])
+            best = _descended(groups, [groups.state(groups.cut(k), rule), *linked])
             if width in former:
-                crossed = groups.recombine(former[width], best[0], k)
-                best = min(best, groups.descend(crossed, rule), key=itemgetter(1))
-            former[width] = groups.refine(best[0], rule)[0]
-            own = [("linked", labels) for labels, *_ in linked] + [("free", former[width])]
-            found += [(name, width, labels, groups.error(labels, k)) for name, labels in own]
+                crossed = groups.recombine(former[width], best.labels.astype(np.int64), k)
+                best = min(best, _descended(groups, [groups.state(crossed, rule)]), key=cost_of)
+            former[width] = groups.refine(best.labels.astype(np.int64), rule)[0]
+            own = [("linked", state) for state in linked]
+            own.append(("free", groups.state(former[width], rule)))
+            found += [(name, width, s.labels, groups.error(s)) for name, s in own]
             self._run.look()
         n_own = len(found)
-        for labels in of_genie.values():
-            least_error = min(width.groups.error(labels, k) for width in widths)
-            found.append(("genie", None, labels, least_error))
+        for labels, *errors in zip(of_genie.values(), *of_genie_errors, strict=True):
+            found.append(("genie", None, labels, min(errors)))
         errors = np.array([error for *_, error in found])
         errors = np.maximum(errors, LEAST_ERROR)
         votes, by_width = _vote(found, errors, k, masses), {}
@@ -118,6 +119,13 @@ def mean_scores(drawn, most):
 def behind(k):
     """Return the number of clusters whose total error tells whether clusters end at k."""
     return max(k + 1, k + k // TENTH)
+
+
+def _descended(groups, states):
+    """Let states descend, and return that of the least cost."""
+    for state in states:
+        groups.settle(state)
+    return min(states, key=cost_of)
 
 
 def _vote(found, errors, k, masses):

@@ -5,7 +5,7 @@ import numpy as np
 from fastmmc.choice.results import RULES, Candidate
 from fastmmc.data.labels import agreement
 from fastmmc.data.sizes import imbalance
-from fastmmc.rls.engine.groups import mean_of_clusters, predictions
+from fastmmc.rls.engine.groups import mean_of_clusters, predictions, sums_of
 
 # The figures are mean indices of the labels of cells: of 26 tables by four seeds, a suite by two,
 # 12 real sets by two, 52 made shapes by two, 160 draws of rings and 64 of latent classes.
@@ -58,7 +58,7 @@ def errors_of(groups, labels, k):
     has few neighbours all predictions of it are near 0, whatever the labels are; the shares are
     not.
     """
-    L, E = predictions(groups, labels, k)
+    L, E = predictions(groups, labels, sums_of(groups.matrix, labels, k))
     counts = np.bincount(labels, groups.masses, k)
     cubes = [np.linalg.norm(found - E, axis=1) ** DISTANCE for found in (L, shares_of(L))]
     sums = [np.bincount(labels, groups.masses * of_each, k) for of_each in cubes]

@@ -81,4 +81,5 @@ def _sample(factor):
 
 def _judge(points, labels, rule):
     """Return the size-free cost and the leave-one-out error of labels."""
-    return cost_of(points.state(labels, rule)), points.error(labels, rule.lower.size)
+    state = points.state(labels, rule)
+    return cost_of(state), points.error(state)

@@ -127,7 +127,8 @@ def test_the_error_of_groups_is_the_mean_that_the_formula_says():
         fits = points.matrix @ e / points.masses
         left_out = (fits - h_ii * e) / (1 - h_ii)
         wanted += points.masses @ (left_out - e) ** 2 / (points.masses @ e) / 3
-    assert points.error(labels, 3) == pytest.approx(wanted)
+    state = points.state(labels, size_rule(40, 3, bounded=False))
+    assert points.error(state) == pytest.approx(wanted)
 
 
 def swapped(points, labels, rule, free, budget=100):

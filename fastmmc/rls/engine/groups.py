@@ -226,14 +226,13 @@ class Groups:
             return labels
         return fitted(self.state(labels, rule))
 
-    def error(self, labels, k):
-        """Return the leave-one-out error: the mean over clusters of ||L - E||^2 / s.
+    def error(self, state):
+        """Return the leave-one-out error of a state: the mean over clusters of ||L - E||^2 / s.
 
         The other groups predict L of the indicator E of a cluster of mass s.
         """
-        L, E = predictions(self, labels, k)
-        counts = np.bincount(labels, self.masses, k)
-        return mean_of_clusters(np.sum((L - E) ** 2 * self.masses[:, None], axis=0), counts)
+        residuals, _ = _residuals(self, state.labels, state.sums)
+        return mean_of_clusters(self.masses @ residuals**2, state.counts)
 
     def descend(self, labels, rule, free=True):
         """Return labels that no move of a group improves, their cost, and the moves made."""
@@ -321,12 +320,17 @@ def cost_of(state):
     return -float(state.within.sum())
 
 
-def predictions(groups, labels, k):
+def predictions(groups, labels, sums):
     """Return what the other groups predict of each group's indicators, (g, k), and these."""
-    E = (labels[:, None] == np.arange(k)).astype(np.float64)
-    fits = sums_of(groups.matrix, labels, k).T / groups.masses[:, None]
-    residuals = leave_one_out_residuals(E, fits, groups.diagonal / groups.masses)
+    residuals, E = _residuals(groups, labels, sums)
     return E - residuals, E
+
+
+def _residuals(groups, labels, sums):
+    """Return each group's indicators, less what the others predict of them, (g, k), and these."""
+    E = (labels[:, None] == np.arange(len(sums))).astype(np.float64)
+    fits = sums.T / groups.masses[:, None]
+    return leave_one_out_residuals(E, fits, groups.diagonal / groups.masses), E
 
 
 def mean_of_clusters(totals, counts):
