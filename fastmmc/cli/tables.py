@@ -416,7 +416,7 @@ class Layout:
             f"leave the column out by {drop_option(call_columns([i], names))}, or rows by "
             "--skip-bad-rows, or name a column of labels by --label-column"
         )
-        if line == self.line and any(map(_is_name, self.first)):
+        if line == self.line and any(map(_names, self.first)):
             advice += "; the row was taken for data, as here no name in a header may be a number"
         problem = f"column {_shown(i, names)}: expected {expected}, got {quoted(row[i])}"
         return BadRow(f"line {line}, {problem}", advice)
@@ -560,7 +560,7 @@ def _shown(i, names):
 
 def is_header(cells):
     """Tell whether a first row holds names: no number or date, and not missing values alone."""
-    return any(map(_is_name, cells)) and not any(map(says_number_or_date, cells))
+    return any(map(_names, cells)) and not any(map(says_number_or_date, cells))
 
 
 def _names_numbers(first, below):
@@ -613,8 +613,9 @@ def _hold_numbers(rows, i):
 
 
 def _names(cell):
-    """Tell whether a cell is a name, and neither missing nor a number or a date."""
-    return not is_missing(cell) and not says_number_or_date(cell)
+    """Tell whether a cell is a name, and neither missing nor a date or a number, be it infinite."""
+    is_number = _number(cell) is not None or says_number_or_date(cell)
+    return not is_missing(cell) and not is_number
 
 
 def _is_beyond(first, below, i):
@@ -671,11 +672,6 @@ def _without_index(source, names, features, label):
         "give a name to use it as a feature",
     )
     return rest
-
-
-def _is_name(cell):
-    """Tell whether a cell is neither empty nor a number, be it NaN or infinite."""
-    return bool(cell.strip()) and _number(cell) is None
 
 
 def _number(cell):

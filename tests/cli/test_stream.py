@@ -1064,7 +1064,7 @@ def test_closed_output(table, capsys, monkeypatch):
 # Faults
 
 
-@pytest.mark.parametrize("first", ["nan,nan", ",", " , ", "inf,-inf", "nan,"])
+@pytest.mark.parametrize("first", ["nan,nan", ",", " , ", "inf,-inf", "nan,", "NA,?"])
 def test_missing_values_are_no_header(first, tmp_path, monkeypatch, capsys):
     path = tmp_path / "t.csv"
     path.write_text(f"{first}\n1,2\n3,4\n5,6\n")
