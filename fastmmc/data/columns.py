@@ -454,12 +454,12 @@ def _fit_categories(name, texts, n_known):
 
 
 def is_id(name, known):
-    """Tell whether numbers are different in all rows and count them, or their name says so."""
+    """Tell whether whole numbers differ in all rows, and leave none out or have such a name."""
     if known.size < LEAST_COUNTED or (known != np.floor(known)).any():
         return False
-    steps = np.diff(known)
-    counts = abs(steps[0]) == 1 and (steps == steps[0]).all()
-    return bool(counts or (_names_id(name) and np.unique(known).size == known.size))
+    if np.unique(known).size < known.size:
+        return False
+    return bool(np.ptp(known) == known.size - 1 or _names_id(name))
 
 
 def _names_id(name):
