@@ -718,6 +718,32 @@ def test_rows_of_weight_zero_have_no_part_in_the_coding(rng):
     np.testing.assert_array_equal(result.labels[:60], expected.labels)
 
 
+@pytest.mark.parametrize("others", [["town", "day"], [], ["gap"]])
+def test_a_weight_stands_for_equal_rows_of_a_table(others, rng):
+    n = 120
+    frame = pd.DataFrame(
+        {
+            "amount": rng.lognormal(3, 1, n),
+            "few": rng.integers(0, 3, n) * 2,
+            "gap": np.where(np.arange(n) % 9, rng.normal(size=n), np.nan),
+            "town": np.where(np.arange(n) < 1, "rare", rng.choice(list("uvw"), n)),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 90, n), "D"),
+        }
+    )[["amount", "few", *others]]
+    weights = np.where(frame["amount"] > 40, 9, rng.integers(1, 4, n))
+    weights[0] = 9
+    times = np.repeat(np.arange(n), weights)
+    scaled = True if not others else "auto"
+    coding = fit_coding(as_frame(frame), scaled=scaled, weights=weights)
+    expected = fit_coding(as_frame(frame.iloc[times]), scaled=scaled)
+    X, wanted = coding.code(frame)[0], expected.code(frame)[0]
+    assert coding.features == expected.features
+    np.testing.assert_allclose(X, wanted, atol=1e-7)
+    # Weights whose unit is small are 1 on average.
+    shares = fit_coding(as_frame(frame), scaled=scaled, weights=weights / weights.sum())
+    assert shares.features == coding.features
+
+
 @pytest.mark.parametrize("solve", [fastmmc.cluster, fastmmc.umc_rls, fastmmc.sammc])
 def test_a_plan_of_a_frame_is_refused(solve):
     class Lazy:

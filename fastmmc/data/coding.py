@@ -8,16 +8,20 @@ import numpy as np
 from fastmmc.core.execution import is_first, warn_user
 from fastmmc.core.saving import stored
 from fastmmc.data.columns import (
+    FEW_VALUES,
     IDS,
     CategoryColumn,
     Column,
     DateColumn,
     NumberColumn,
     binary_scale,
+    chance_to_differ,
     check_finite,
     counted,
     even_power,
     fit_column,
+    median,
+    moments,
     quoted,
     unsure_example,
     unused_numbers,
@@ -25,11 +29,6 @@ from fastmmc.data.columns import (
 )
 from fastmmc.data.frames import Frame, is_frame, read_frame, read_values, refuse_masked
 from fastmmc.data.units import have_different_units, warn_of_units
-
-# The deviation of a column of numbers is 1, times this power of the chance that two rows differ in
-# it: two equally frequent numbers are then as far from each other as two categories are. The ARI of
-# cluster on three tables of orders is 1.00 with it and .39 without.
-FEW_VALUES = 2.0
 
 
 @stored()
@@ -243,15 +242,18 @@ def undecided_mark(frame, coding) -> str | None:
     return None
 
 
-def kinds_of(frame, *, keeps_all=False, marks_missing=True, decimal=None) -> list[Column]:
+def kinds_of(
+    frame, *, keeps_all=False, marks_missing=True, decimal=None, weights=None
+) -> list[Column]:
     """Return what each column of a table is, columns of numbers in deviations of their own."""
     mark = decimal or _mark_of(frame) or frame.mark or "."
-    options = {"keeps_all": keeps_all, "marks_missing": marks_missing}
+    weights = np.ones(frame.n_rows) if weights is None else weights
+    options = {"marks_missing": marks_missing, "weights": weights}
     pairs = zip(frame.names, frame.columns, strict=True)
-    columns = [fit_column(name, values, mark, **options) for name, values in pairs]
+    columns = [fit_column(*pair, mark, keeps_all=keeps_all, **options) for pair in pairs]
     if not (keeps_all or any(column.width for column in columns)):
         # A table of such columns alone is meant as it is.
-        return kinds_of(frame, keeps_all=True, marks_missing=marks_missing, decimal=decimal)
+        return kinds_of(frame, keeps_all=True, decimal=decimal, **options)
     return columns
 
 
@@ -262,10 +264,16 @@ def fit_coding(
 
     ``keeps_all`` uses ids and columns without differences too. Columns of numbers are brought to
     deviation 1 where the table holds anything else, or all are to be ``scaled``: "auto" does that
-    if their units differ, of rows of these ``weights``. ``decimal`` is the decimal mark of columns
-    of texts that do not tell one.
+    if their units differ. A row of weight s, of ``weights`` (n,), counts as s rows. ``decimal`` is
+    the decimal mark of columns of texts that do not tell one.
     """
-    columns = kinds_of(frame, keeps_all=keeps_all, marks_missing=marks_missing, decimal=decimal)
+    columns = kinds_of(
+        frame,
+        keeps_all=keeps_all,
+        marks_missing=marks_missing,
+        decimal=decimal,
+        weights=weights,
+    )
     kinds = {column.kind for column in columns if column.width}
     if not kinds:
         raise ValueError(
@@ -275,12 +283,16 @@ def fit_coding(
     is_mixed = scaled is True or len(kinds) > 1
     if scaled == "auto" and kinds == {"numbers"}:
         is_mixed = have_different_units(_numbers_of(columns, frame), weights)
-    weigh = _made_even if len(kinds) > 1 else _weighed
+    times = np.ones(frame.n_rows) if weights is None else weights
     for i, (column, values) in enumerate(zip(columns, frame.columns, strict=True)):
         if isinstance(column, NumberColumn):
             columns[i] = _in_units(column, is_mixed)
             if is_mixed:
-                columns[i] = weigh(columns[i], column.read(values)[0].astype(np.float64))
+                numbers = column.read(values)[0].astype(np.float64)
+                if len(kinds) > 1:
+                    columns[i] = _made_even(columns[i], numbers, times)
+                else:
+                    columns[i] = _weighed(columns[i], numbers)
     return Coding(tuple(columns), is_mixed)
 
 
@@ -334,7 +346,7 @@ def _weighed(column, numbers):
     return replace(column, scale=binary_scale(*map(float, found))) if found.size == 2 else column
 
 
-def _made_even(column, numbers):
+def _made_even(column, numbers, weights):
     """Return a column of numbers whose skewness a power takes away.
 
     Amounts of money and counts reach far to one side, and a few rows would make their deviation.
@@ -345,16 +357,15 @@ def _made_even(column, numbers):
     numbers = np.where(np.isnan(numbers), column.fill, numbers)
     if np.ptp(numbers) == 0:
         return column
-    unit = float(np.median(np.abs(numbers[numbers != 0])))
+    is_amount = numbers != 0
+    unit = median(np.abs(numbers[is_amount]), weights[is_amount])
     with np.errstate(all="ignore"):
-        power = even_power(numbers / unit)
+        power = even_power(numbers / unit, weights)
         powered = yeo_johnson(numbers, power, unit)
-        shift, scale = float(powered.mean()), float(powered.std())
+        shift, scale = moments(powered, weights)
     if not np.isfinite((power, shift, scale)).all() or scale <= 0:
         return column
-    counts, n = np.unique(numbers, return_counts=True)[1], numbers.size
-    differ = 1.0 - float(counts @ (counts - 1)) / (n * (n - 1))
-    scale /= differ**FEW_VALUES
+    scale /= chance_to_differ(numbers, weights) ** FEW_VALUES
     return replace(column, power=power, unit=unit, shift=shift, scale=scale)
 
 

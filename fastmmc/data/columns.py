@@ -21,6 +21,10 @@ from fastmmc.data.frames import Values
 CATEGORY_DISTANCE = 0.5
 # A category of fewer rows than this share, or a single one, is coded as one never seen.
 LEAST_CATEGORY = 0.01
+# The deviation of a column of numbers is 1, times this power of the chance that two rows
+# differ in it: two equally frequent numbers are then as far from each other as two categories are.
+# The ARI of cluster on three tables of orders is 1.00 with it and .39 without.
+FEW_VALUES = 2.0
 # What marks a missing cell, in deviations. The mean ARI of k-means and cluster on four sets is .711
 # where cells are missing at random (.709 without), .768 where more are in some clusters (.727).
 MISSING_DISTANCE = 0.5
@@ -278,37 +282,68 @@ def yeo_johnson(numbers, power, unit=1.0):
     return np.copysign(np.where(exponents == 0, logs, powered), x)
 
 
-def even_power(numbers):
+def even_power(numbers, weights):
     """Return the power after which numbers are most like normal ones (Yeo and Johnson 2000)."""
-    total = np.sum(np.copysign(np.log1p(np.abs(numbers)), numbers))
+    total = np.sum(weights * np.copysign(np.log1p(np.abs(numbers)), numbers))
 
     def cost(power):
-        value = 0.5 * numbers.size * np.log(yeo_johnson(numbers, power).var())
+        scale = moments(yeo_johnson(numbers, power), weights)[1]
+        value = weights.sum() * np.log(scale)
         return value - (power - 1.0) * total if np.isfinite(value) else np.inf
 
     return float(minimize_scalar(cost, bounds=POWERS, method="bounded").x)
 
 
-def fit_column(name, values, mark, **options):
-    """Return what becomes of a column; ``mark`` is before decimals where it does not tell."""
+def moments(numbers, weights):
+    """Return the mean and the deviation of numbers, each counted as often as its weight says."""
+    mean = np.average(numbers, weights=weights)
+    return float(mean), float(np.average((numbers - mean) ** 2, weights=weights) ** 0.5)
+
+
+def median(numbers, weights):
+    """Return the median of numbers, each counted as often as its weight says."""
+    order = np.argsort(numbers)
+    cumulated = np.cumsum(weights[order])
+    middle = [np.searchsorted(cumulated, 0.5 * cumulated[-1], side) for side in ("left", "right")]
+    return float(numbers[order[middle]].mean())
+
+
+def chance_to_differ(values, weights):
+    """Return the chance that two rows differ; a row of weight s stands for s rows."""
+    counts = np.bincount(np.unique(values, return_inverse=True)[1], as_counts(weights))
+    total = counts.sum()
+    return 1.0 - float(counts @ (counts - 1.0)) / (total * (total - 1.0))
+
+
+def as_counts(weights):
+    """Return weights as numbers of rows; those in smaller units are 1 on average."""
+    return weights / min(1.0, weights.mean())
+
+
+def fit_column(name, values, mark, weights, **options):
+    """Return what becomes of a column; ``mark`` is before decimals where it does not tell.
+
+    A row of weight s, of ``weights`` (n,), counts as s rows. What cells and whole columns are, such
+    as dates or ids, does not depend on it.
+    """
     if not values.known if isinstance(values.cells, list) else np.isnan(values.cells).all():
         return UnusedColumn(name, "left out, as all cells are missing")
     if values.kind in ("numbers", "spans"):
         # Whole numbers of which some are missing are floats in a data frame.
         is_whole = values.cells.dtype.kind in "iu" or np.isnan(values.cells).any()
-        column = _fit_numbers(name, values.cells, is_whole=is_whole, **options)
+        column = _fit_numbers(name, values.cells, weights, is_whole=is_whole, **options)
         if values.kind == "numbers" or not column.width:
             return column
         said = column.said.replace("numbers", "spans of time, in days", 1)
         return SpanColumn(**vars(column) | {"said": said})
     if values.kind == "dates":
-        return _fit_dates(name, values.cells, None)
+        return _fit_dates(name, values.cells, weights, None)
     known = values.known
     if values.kind == "texts":
         mark = values.mark or mark
         unknown = _read_numbers(values, mark)[1]
         if 2 * len(unknown) < len(known):
-            return _fit_written_numbers(name, values, mark, unknown, **options)
+            return _fit_written_numbers(name, values, weights, mark, unknown, **options)
         form = cells.date_format(known)
         days, unknown = _read_dates(values, form)
         if unknown and (other := cells.OTHER_ORDER.get(form)):
@@ -317,11 +352,11 @@ def fit_column(name, values, mark, **options):
             if len(in_other[1]) < len(unknown):
                 form, (days, unknown) = other, in_other
         if 2 * len(unknown) < len(known):
-            return _fit_dates(name, days, form, unknown, values.texts)
-    return _fit_categories(name, values.texts, len(known))
+            return _fit_dates(name, days, weights, form, unknown, values.texts)
+    return _fit_categories(name, values.texts, weights)
 
 
-def _fit_written_numbers(name, values, mark, unknown, **options):
+def _fit_written_numbers(name, values, weights, mark, unknown, **options):
     strange = set(unknown)
     known = [text for text in values.known if text not in strange]
     has = {sign for sign in ".,%" if any(sign in text for text in known)}
@@ -334,7 +369,7 @@ def _fit_written_numbers(name, values, mark, unknown, **options):
         said.append(example)
     is_whole = not has & {".", ","}
     numbers = values.numbers(mark)
-    return _fit_numbers(name, numbers, mark, said, unknown, is_whole, **options)
+    return _fit_numbers(name, numbers, weights, mark, said, unknown, is_whole, **options)
 
 
 def unsure_example(values, mark):
@@ -347,7 +382,16 @@ def unsure_example(values, mark):
 
 
 def _fit_numbers(
-    name, numbers, mark=".", said=(), unknown=(), is_whole=False, *, keeps_all, marks_missing
+    name,
+    numbers,
+    weights,
+    mark=".",
+    said=(),
+    unknown=(),
+    is_whole=False,
+    *,
+    keeps_all,
+    marks_missing,
 ):
     gaps = np.isnan(numbers)
     known = numbers[~gaps].astype(np.float64)
@@ -358,10 +402,10 @@ def _fit_numbers(
     unused = unused_numbers(name, known, is_constant, is_whole)
     if unused and not keeps_all:
         return unused
-    fill = float(np.median(known))
+    fill = median(known, weights[~gaps])
     filled = np.where(gaps, fill, numbers.astype(np.float64))
     with np.errstate(over="ignore", invalid="ignore"):
-        shift, scale = float(filled.mean()), float(filled.std())
+        shift, scale = moments(filled, weights)
     scale = scale if scale != 0 else 1.0
     marker = MISSING_DISTANCE if gaps.any() and marks_missing else 0.0
     instead = f"the median, {fill:.6g}{', marked by a column' if marker else ''}"
@@ -396,14 +440,14 @@ def _about_missing(gaps, unknown, instead):
     return words
 
 
-def _fit_dates(name, days, form, unknown=(), texts=()):
+def _fit_dates(name, days, weights, form, unknown=(), texts=()):
     """Return what becomes of a column of dates or times of day, written as ``texts``."""
     gaps = np.isnan(days)
-    known = days[~gaps]
+    known, weights = days[~gaps], weights[~gaps]
     if known.min() == known.max():
         return UnusedColumn(name, "left out, as all dates are the same")
     is_clock = form in cells.CLOCKS
-    cycles = _cycles(known, is_clock)
+    cycles = {"time of day": 1.0} if is_clock else _cycles(known, weights)
     parts = [*(["a number"] if not is_clock else []), *cycles]
     words = f"{'times' if is_clock else 'dates'}, as {' and '.join(parts)}"
     at = (~gaps).nonzero()[0]
@@ -414,34 +458,37 @@ def _fit_dates(name, days, form, unknown=(), texts=()):
             words += f", {texts[at[i]]!r} as {cells.EPOCH + timedelta(known[i]):%Y-%m-%d}"
     words += _about_missing(gaps, unknown, "no time" if is_clock else "the median")
     # A sine and a cosine have the variance 1 together, as a column of numbers has.
-    scale = 0.0 if is_clock else float(known.std() * len(parts) ** 0.5)
-    fill, shift, weight = float(np.median(known)), float(known.mean()), len(parts) ** -0.5
+    weight = len(parts) ** -0.5
+    shift, deviation = moments(known, weights)
+    scale = 0.0 if is_clock else deviation / weight
+    fill = median(known, weights)
     return DateColumn(name, words, fill, form, shift, scale, [*cycles.values()], weight)
 
 
-def _cycles(days, is_clock):
+def _cycles(days, weights):
     """Return the cycles that dates run through several times, without those they stand still in."""
-    if is_clock:
-        return {"time of day": 1.0}
     found = {}
     for name, cycle in CYCLES.items():
         if np.ptp(days) >= LEAST_CYCLES * cycle:
-            mean = np.exp(2j * np.pi * (days / cycle)).mean()
+            mean = np.average(np.exp(2j * np.pi * (days / cycle)), weights=weights)
             if 1.0 - abs(mean) ** 2 > STILL:
                 found[name] = cycle
     return found
 
 
-def _fit_categories(name, texts, n_known):
-    counts = Counter(text for text in texts if text is not None)
-    n_missing = len(texts) - n_known
+def _fit_categories(name, texts, weights):
+    weights, counts = as_counts(weights), Counter()
+    for text, weight in zip(texts, weights.tolist(), strict=True):
+        if text is not None:
+            counts[text] += weight
+    n_missing = texts.count(None)
     if len(counts) == 1 and not n_missing:
         return UnusedColumn(name, f"left out, as it is {quoted(next(iter(counts)))} in all rows")
-    least = max(2.0, LEAST_CATEGORY * len(texts))
+    least = max(2.0, LEAST_CATEGORY * weights.sum())
     levels = sorted(level for level, count in counts.items() if count >= least)
-    if len(counts) == n_known > 2:
+    if len(counts) == len(texts) - n_missing > 2:
         return UnusedColumn(name, "left out, as its texts differ in all rows")
-    if 2 * sum(counts[level] for level in levels) < n_known:
+    if 2 * sum(counts[level] for level in levels) < counts.total():
         why = f"left out, as it has {len(counts)} different texts, most of them in few rows"
         return UnusedColumn(name, why)
     words = counted(len(counts), "category", "categories")
