@@ -244,6 +244,21 @@ def test_numbers_of_few_values_weigh_as_categories():
     assert (np.diff(deviations) > 0).all() and deviations[-1] == pytest.approx(1)
 
 
+@pytest.mark.parametrize("n_dates", [2, 3, 4, 6, 12])
+def test_few_different_dates_do_not_decide(n_dates):
+    """They have gaps, and had more in the week; the index was 0 or .17."""
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 3, 300)
+    frame = pd.DataFrame(rng.normal(size=(300, 2)) + 5.0 * np.eye(3)[y, 1:], columns=["a", "b"])
+    times = np.arange(300) % n_dates
+    frame["day"] = pd.Timestamp("2024-01-31") + pd.to_timedelta(30 * times, "D")
+    X, coding = learn_coding(frame)
+    assert words(coding)["day"] == "dates, as a number" and X.shape == (300, 3)
+    if n_dates == 2:
+        assert np.ptp(X[:, 2]) == pytest.approx(CATEGORY_DISTANCE, rel=0.02)
+    assert adjusted_rand_score(y, fastmmc.cluster(frame, 3, random_state=0).labels) > 0.85
+
+
 def test_numbers_alone_need_no_coding():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), columns=list("abc"))
     for one in (frame, frame.assign(d=1.0), frame.astype(np.float32)):

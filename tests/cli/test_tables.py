@@ -386,9 +386,11 @@ def test_dates(capsys, tmp_path):
         points = read_points(str(path), Columns())
         assert "column 'when': dates, as a number and day of the week\n" in capsys.readouterr().err
         expected = (np.arange(60) % 50 - np.mean(np.arange(60) % 50)) / np.std(np.arange(60) % 50)
-        np.testing.assert_allclose(points.X[:, 0] * 2**0.5, expected, atol=1e-12)
-        np.testing.assert_allclose(np.hypot(*points.X[:, 1:3].T), 0.5**0.5)
-    pd.DataFrame({"at": ["23:55", "00:05", "12:00"] * 5}).to_csv(path, index=False)
+        weight = 0.5**0.5 * (1 - 10 / (60 * 59 / 2)) ** 2  # ten pairs of rows have the same day
+        np.testing.assert_allclose(points.X[:, 0], weight * expected, atol=1e-12)
+        np.testing.assert_allclose(np.hypot(*points.X[:, 1:3].T), weight)
+    others = [f"{hour}:30" for hour in range(12)]
+    pd.DataFrame({"at": ["23:55", "00:05", "12:00", *others]}).to_csv(path, index=False)
     X = read_points(str(path), Columns()).X
     assert "column 'at': times, as time of day" in capsys.readouterr().err
     assert np.linalg.norm(X[0] - X[1]) < 0.05 < 1.9 < np.linalg.norm(X[0] - X[2])
