@@ -36,7 +36,8 @@ BAD_POINTS = [
     (X + 1j, ValueError, r"\bX\b.*[Cc]omplex"),
     (np.full((12, 3), "a"), ValueError, r"\bX\b.*(could not convert|numeric)"),
     ([["a", "b"]] * 12, ValueError, r"\bX\b.*(could not convert|numeric)"),
-    ([[1.0, 2.0], [3.0]], ValueError, r"\bX\b.*(inhomogeneous|sequence)"),
+    ([[1.0, 2.0], [3.0]], ValueError, "X must be an array; got rows of different lengths"),
+    ([[10**400, 1]] * 12, ValueError, "X must be finite; got a number beyond double precision"),
     ([[{}, {}]] * 12, TypeError, r"\bX\b.*(dict|real number)"),
     (None, ValueError, r"\bX\b.*(2D array|None)"),
     (np.ma.masked_greater(X, np.median(X)), ValueError, "X has masked values"),
@@ -173,6 +174,10 @@ BAD_PARAMETERS = [
     ({"n_jobs": 0}, ValueError, "n_jobs must not be 0"),
     ({"n_jobs": "all"}, TypeError, "n_jobs must be an integer"),
     ({"max_time": 0}, ValueError, "max_time must be greater than 0"),
+    *(
+        ({name: [[0, 1], [1]]}, ValueError, f"{name} must be an array; got rows of different len")
+        for name in ("init", "known_labels", "landmarks", "target_sizes")
+    ),
     ({"callback": 3}, TypeError, "callback must be callable"),
     ({"verbose": -1}, ValueError, "verbose must be at least 0"),
     ({"random_state": -1}, ValueError, "random_state"),
@@ -205,6 +210,21 @@ def test_huge_integers_are_refused_by_name(name):
     for parameter in sorted(numeric & set(defaults)):
         with pytest.raises(ValueError, match=rf"\b{parameter}\b"):
             method.function(X, *k, **space, **{parameter: HUGE})
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [([HUGE] * 12, "finite; got a number beyond"), ([[0, 1], [1]], "an array; got rows of diff")],
+)
+def test_weights_that_are_no_array_of_floats(weights, message):
+    with pytest.raises(ValueError, match=f"sample_weight must be {message}"):
+        fastmmc.umc_rls(X, 2, sample_weight=weights)
+
+
+@pytest.mark.parametrize("call", [fastmmc.wta, fastmmc.sammc])
+def test_lists_of_prototypes_of_different_lengths(call):
+    with pytest.raises(ValueError, match="init must be an array; got rows of different lengths"):
+        call(X, 2, init=[[0, 1], [1]])
 
 
 @pytest.mark.jit

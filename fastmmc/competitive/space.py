@@ -89,7 +89,9 @@ def make_space_in_time(points, checked, seed, k, control):
 
 def check_start(init):
     """Check first prototypes: the name of a way to choose them, or a (k, d) array of them."""
-    if np.ndim(init) != 2:
+    with validation.naming("init"):
+        is_matrix = np.ndim(init) == 2
+    if not is_matrix:
         return validation.check_choice("init", init, STARTS, " or a (k, d) array")
     init = validation.check_matrix(init, name="init", dtype=np.float64, copy=True)
     check_magnitude(init, "init")

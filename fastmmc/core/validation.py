@@ -104,11 +104,25 @@ def naming(name):
     """Make the errors of a library's check name the parameter that was wrong."""
     try:
         yield
+    except OverflowError:
+        raise ValueError(
+            f"{name} must be finite; got a number beyond double precision: scale it down"
+        ) from None
     except (ValueError, TypeError) as error:
+        if "inhomogeneous" in str(error):  # of NumPy
+            raise ValueError(
+                f"{name} must be an array; got rows of different lengths: give each as many values"
+            ) from None
         if re.search(rf"\b{name}\b", str(error)):
             raise
         kind = ValueError if isinstance(error, ValueError) else TypeError
         raise kind(f"{name}: {error}") from error
+
+
+def to_array(name, values):
+    """Return the values of a parameter as an array of whatever they hold."""
+    with naming(name):
+        return np.asarray(values)
 
 
 def is_dask(X):
@@ -278,9 +292,9 @@ def check_sample_weight(sample_weight, n):
     """Return the weights as (n,) float64, none negative and some positive; None stays None."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight)
+    weights = to_array("sample_weight", sample_weight)
     if weights.dtype.kind == "O":  # numbers of pandas' own types, or of Python's
-        with suppress(TypeError, ValueError):
+        with naming("sample_weight"), suppress(TypeError, ValueError):
             weights = weights.astype(np.float64)
     if weights.shape != (n,) or weights.dtype.kind not in "biuf":
         raise ValueError(

@@ -5,6 +5,7 @@ from itertools import groupby
 
 import numpy as np
 
+from fastmmc.core import validation
 from fastmmc.core.execution import is_first, warn_user
 from fastmmc.core.saving import stored
 from fastmmc.data.columns import (
@@ -184,7 +185,7 @@ def as_frame(X) -> Frame:
     if is_frame(X):
         return read_frame(X)
     refuse_masked("X", X)
-    array = np.asarray(X)
+    array = validation.to_array("X", X)
     if array.ndim != 2:
         raise ValueError(f"X must be a table or have two dimensions; got shape {array.shape}")
     return Frame([], [read_values(array[:, j]) for j in range(array.shape[1])])

@@ -83,7 +83,7 @@ def read_known_labels(labels, n, k=None, *, name="known_labels"):
 def _column(labels, n, name):
     """Return n labels of any type; a list keeps its numbers beside strings."""
     refuse_masked(name, labels)
-    values = np.asarray(labels)
+    values = validation.to_array(name, labels)
     if values.dtype.kind == "U" and isinstance(labels, list | tuple):
         values = np.asarray(labels, dtype=object)
     if values.ndim == 2 and values.shape[1] == 1:
@@ -182,7 +182,7 @@ def check_init(init, n, k, kernel, choices=("random", "kmeans")):
 def integer_labels(name, labels, n, what="label"):
     """Return n integers, labels or something else, floats with integer values too, as int64."""
     refuse_masked(name, labels)
-    values = np.asarray(labels)
+    values = validation.to_array(name, labels)
     if values.shape != (n,):
         raise ValueError(
             f"{name} must have one {what} for each of the {n} points; got shape {values.shape}"

@@ -101,7 +101,7 @@ def with_known(sizes, known, n, masses=None):
 
 def check_targets(n, k, target_sizes):
     """Return the sizes asked for, given as counts or shares, as (k,) int64 that sum to n."""
-    targets = np.asarray(target_sizes)
+    targets = validation.to_array("target_sizes", target_sizes)
     if targets.shape != (k,) or targets.dtype.kind not in "iuf":
         raise ValueError(
             f"target_sizes must be {k} integers that sum to the number of points, {n}, or {k} "

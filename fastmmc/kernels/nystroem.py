@@ -116,7 +116,7 @@ def check_landmarks(landmarks, X, kernel):
                 "'pivoted' or indices"
             )
         return landmarks
-    array = landmarks if issparse(landmarks) else np.asarray(landmarks)
+    array = landmarks if issparse(landmarks) else validation.to_array("landmarks", landmarks)
     n = X.shape[0]
     if array.ndim == 1 and array.dtype.kind in "iu":
         if array.size == 0 or array.min() < 0 or array.max() >= n:
