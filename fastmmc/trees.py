@@ -17,7 +17,8 @@ from fastmmc.core.parameters import RunParameters
 from fastmmc.core.results import ClusteringResult
 from fastmmc.core.saving import stored
 from fastmmc.core.status import STATUS_TEXT, STOPPED, Status
-from fastmmc.kernels.gram import BLOCK, Kernel, count_distinct, dense_rows
+from fastmmc.kernels.gram import Kernel, count_distinct, dense_rows
+from fastmmc.kernels.models import row_blocks
 from fastmmc.registry import Method
 from fastmmc.rls.outliers import without_outlier_scores
 
@@ -317,7 +318,7 @@ class WeightedPoints:
     def scatter(self, rows):
         """Return the weighted sum of squared distances from the mean, computed in blocks."""
         weights = self.part_weights(rows)
-        blocks = [slice(start, start + BLOCK) for start in range(0, rows.size, BLOCK)]
+        blocks = row_blocks(rows.size, self.X.shape[1])
         if self.is_gram:
             squares = weights @ np.diagonal(self.X)[rows]
             cross = sum(weights[b] @ (self.X[np.ix_(rows[b], rows)] @ weights) for b in blocks)

@@ -302,6 +302,14 @@ WIDE_CALLS = {
     "evolution": partial(fastmmc.fast_evo_mmc, rank=50, init="kmeans", n_init=1, max_iter=100),
     "cutting planes": partial(fastmmc.cpmmc, n_init=1),
     "cluster": partial(fastmmc.cluster, k=3),
+    "lcvqe": partial(fastmmc.lcvqe, k=3, known_labels=[0, 1, 2] * 10 + [-1] * 370),
+    "cvqe": partial(fastmmc.cvqe, k=3, cannot_link=[(0, 1), (1, 2)]),
+}
+
+IN_BLOCKS = {
+    "on line": partial(fastmmc.wta, k=3, max_iter=1, min_share=0.3),
+    "stream": lambda X, **options: fastmmc.CRPCL(3, **options).partial_fit(X, cannot_link=[(0, 1)]),
+    "tree": partial(fastmmc.recursive_mmc, k=2, method_params={"rank": 50}),
 }
 
 
@@ -310,15 +318,26 @@ WIDE_CALLS = {
 def test_wide_rows_are_never_made_dense(name):
     """A hundred dense rows of 60,000 columns have 48 MB, and 400 points of anything else 1.3 MB."""
     X, _ = text()
-    call = partial(WIDE_CALLS[name], X, random_state=0)
-    call()  # compiles
+    assert peak_of(WIDE_CALLS[name], X) < 48e6
+
+
+@pytest.mark.parametrize("name", IN_BLOCKS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_few_wide_rows_at_a_time_are_made_dense(name):
+    """All 1,200 dense rows have 576 MB."""
+    X, _ = text(1200)
+    assert peak_of(IN_BLOCKS[name], X) < 144e6
+
+
+def peak_of(call, X):
+    """Return the bytes that a call takes at most, compiling aside."""
+    call(X, random_state=0)
     tracemalloc.start()
     try:
-        call()
-        peak = tracemalloc.get_traced_memory()[1]
+        call(X, random_state=0)
+        return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 48e6
 
 
 @pytest.mark.parametrize("squared", [True, False])

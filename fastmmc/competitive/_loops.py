@@ -379,8 +379,8 @@ def enforce_linear(D, labels, pairs, is_must):
 
 
 @njit
-def pull_linear(D, points, labels, must, cannot, sums, weights):
-    """Add to sums and weights what violated constraints pull prototypes to.
+def pull_linear(D, labels, must, cannot, pulls):
+    """Add to ``pulls`` (k, m) with what weights violated constraints pull prototypes to objects.
 
     Each of two must-linked objects that are apart pulls the other's prototype with weight 1/2; of
     two cannot-linked ones that are together the farther one pulls its next prototype. Returns what
@@ -391,11 +391,8 @@ def pull_linear(D, points, labels, must, cannot, sums, weights):
         a, b = must[c, 0], must[c, 1]
         j, n = labels[a], labels[b]
         if j != n:
-            for f in range(points.shape[1]):
-                sums[j, f] += 0.5 * points[b, f]
-                sums[n, f] += 0.5 * points[a, f]
-            weights[j] += 0.5
-            weights[n] += 0.5
+            pulls[j, b] += 0.5
+            pulls[n, a] += 0.5
             cost += 0.25 * (D[b, j] + D[a, n])
     for c in range(cannot.shape[0]):
         a, b = cannot[c, 0], cannot[c, 1]
@@ -403,9 +400,7 @@ def pull_linear(D, points, labels, must, cannot, sums, weights):
         if labels[b] == j and D.shape[1] > 1:
             farther = b if D[b, j] > D[a, j] else a
             n = smallest_but(D[farther], j)
-            for f in range(points.shape[1]):
-                sums[n, f] += points[farther, f]
-            weights[n] += 1.0
+            pulls[n, farther] += 1.0
             cost += 0.5 * D[farther, n]
     return cost
 
@@ -439,8 +434,8 @@ def place_pair(D, between, nearest, labels, a, b, is_must):
 
 
 @njit
-def pull_pairs(between, nearest, centers, labels, must, cannot, sums, weights):
-    """Add to sums and weights what violated constraints pull prototypes to.
+def pull_pairs(between, nearest, labels, must, cannot, pulls):
+    """Add to ``pulls`` (k, k) how often violated constraints pull prototypes to prototypes.
 
     The prototype of the first of two must-linked objects is pulled to that of the second, that of
     two cannot-linked objects to the prototype nearest to it. A single prototype has none. Returns
@@ -450,19 +445,11 @@ def pull_pairs(between, nearest, centers, labels, must, cannot, sums, weights):
     for c in range(must.shape[0]):
         j, n = labels[must[c, 0]], labels[must[c, 1]]
         if j != n:
-            pull_to(centers, j, n, sums, weights)
+            pulls[j, n] += 1.0
             cost += 0.5 * between[j, n]
     for c in range(cannot.shape[0]):
         j = labels[cannot[c, 0]]
         if labels[cannot[c, 1]] == j and nearest.size > 1:
-            pull_to(centers, j, nearest[j], sums, weights)
+            pulls[j, nearest[j]] += 1.0
             cost += 0.5 * between[j, nearest[j]]
     return cost
-
-
-@njit
-def pull_to(centers, j, n, sums, weights):
-    """Add prototype n to the sum of prototype j."""
-    for f in range(centers.shape[1]):
-        sums[j, f] += centers[n, f]
-    weights[j] += 1.0

@@ -1,9 +1,12 @@
 """Batch k-means under constraints: LCVQE and CVQE."""
 
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 from sklearn.utils import gen_batches
+from sklearn.utils.extmath import row_norms
 
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import FirstPrototypes
@@ -12,6 +15,7 @@ from fastmmc.core.status import Status
 from fastmmc.data.links import Links
 from fastmmc.kernels._loops_centers import all_distances
 from fastmmc.kernels.gram import dense_rows, products_margin
+from fastmmc.kernels.models import DENSE_NUMBERS, nearest_of_sparse
 
 # Rows multiplied by the prototypes at a time.
 ROWS = 2048
@@ -50,9 +54,11 @@ class BatchSearch(SlicedSearch):
         self._objects = np.unique(np.concatenate((must.ravel(), cannot.ravel())))
         self._must = np.searchsorted(self._objects, must)
         self._cannot = np.searchsorted(self._objects, cannot)
-        self._points = np.ascontiguousarray(dense_rows(rows, self._objects), dtype=np.float64)
+        self._points = rows[self._objects].astype(np.float64)
         self._assigned = np.empty(rows.shape[0], dtype=np.int64)
         self._products = np.empty((ROWS, plan.k))
+        # Of sparse points few become dense at a time.
+        self._dense = min(ROWS, max(1, DENSE_NUMBERS // rows.shape[1])) if issparse(rows) else ROWS
         self._squares, self._largest = _squared_norms(rows)
         self.labels = None
         self._is_late = False  # whether the first round is to end without delay
@@ -64,7 +70,7 @@ class BatchSearch(SlicedSearch):
             if self._is_late:
                 break
         self._centers = self._first.take()
-        self._seen = {self._centers.tobytes()}
+        self._seen = {_digest(self._centers)}
         yield from self._measure(self._centers)
         while True:
             self._begin_round()
@@ -83,14 +89,25 @@ class BatchSearch(SlicedSearch):
         self._margin = products_margin(self._centers.shape[1], largest)
 
     def _assign(self, block):
-        """Assign a slice of the points to their nearest prototypes."""
-        X = dense_rows(self._rows, block)
+        """Assign a slice of the points to their nearest prototypes; add up those that are dense."""
+        X = self._rows[block]
         found = self._assigned[block], self._sums, self._sizes
-        if X.dtype == np.float64 and np.isfinite(self._margin):
+        if issparse(X):
+            self._assign_sparse(X, found[0])
+        elif X.dtype == np.float64 and np.isfinite(self._margin):
             products = np.dot(X, self._transposed, out=self._products[: X.shape[0]])
             kernels.assign_screened(X, self._centers, products, self._norms, self._margin, *found)
         else:
             kernels.assign(X, self._centers, *found)
+
+    def _assign_sparse(self, X, labels):
+        """Write the nearest prototypes of sparse points, dense where products leave a doubt."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            guess = self._norms - 2.0 * (X @ self._transposed)
+            labels[:] = guess.argmin(axis=1)
+            n_near = (guess <= guess.min(axis=1, keepdims=True) + self._margin).sum(axis=1)
+        doubtful = np.flatnonzero(n_near != 1)
+        labels[doubtful] = nearest_of_sparse(X[doubtful], self._centers)[0]
 
     def _measure(self, centers):
         """Set what constraints are judged by for these prototypes: squared distances.
@@ -100,10 +117,10 @@ class BatchSearch(SlicedSearch):
         """
         k = centers.shape[0]
         self._distances = np.empty((self._objects.size, k))
-        for start in range(0, self._objects.size, ROWS):
-            block = slice(start, start + ROWS)
-            all_distances(self._points[block], centers, self._distances[block])
-            yield centers.size * ROWS
+        for start in range(0, self._objects.size, self._dense):
+            block = slice(start, start + self._dense)
+            all_distances(dense_rows(self._points, block), centers, self._distances[block])
+            yield centers.size * self._dense
         if self._plan.pairwise:
             self._between = np.empty((k, k))
             all_distances(centers, centers, self._between)
@@ -118,10 +135,9 @@ class BatchSearch(SlicedSearch):
         labels = before.copy()
         yield from self._enforce(labels)
         self._relabel(before, labels)
-        self._assigned[self._objects] = labels
         centers = self._minimise(labels)
         yield from self._measure(centers)
-        objective = 0.5 * self._sum_distances(centers) + self._penalty(labels)
+        objective = 0.5 * self._sum_distances(centers) + self._pull(labels)[1]
         self.n_iter += 1
         if not np.isfinite(objective):
             objective, self.status = np.inf, Status.NUMERICAL
@@ -130,7 +146,7 @@ class BatchSearch(SlicedSearch):
             self._keep(objective, centers)
         if self.n_iter == self._plan.max_iter and self.status != Status.NUMERICAL:
             self.status = Status.MAX_ITER
-        key = centers.tobytes()
+        key = _digest(centers)
         # The same rounds would follow again after prototypes that were there before.
         is_last = self.status != Status.CONVERGED or key in self._seen
         self._seen.add(key)
@@ -159,8 +175,13 @@ class BatchSearch(SlicedSearch):
                 yield cost * len(piece)
 
     def _relabel(self, before, after):
-        """Update the sums and sizes of the clusters after labels have changed."""
+        """Take the labels that the constraints have changed into the sums and sizes of clusters."""
         sums, sizes = self._sums, self._sizes
+        self._assigned[self._objects] = after
+        if issparse(self._rows):
+            _add_products(sums, _members(self._assigned, sizes.size), self._rows)
+            sizes += np.bincount(self._assigned, minlength=sizes.size)
+            return
         changed = np.flatnonzero(before != after)
         np.subtract.at(sums, before[changed], self._points[changed])
         np.add.at(sums, after[changed], self._points[changed])
@@ -169,9 +190,10 @@ class BatchSearch(SlicedSearch):
 
     def _minimise(self, labels):
         """Return the prototypes of the least objective for these labels."""
-        sums, weights = self._sums.copy(), self._sizes.copy()
-        rows = self._centers if self._plan.pairwise else self._points
-        self._pull(labels, rows, sums, weights)
+        pulls, _ = self._pull(labels)
+        sums, weights = self._sums.copy(), self._sizes + pulls.sum(axis=1)
+        pulling = self._centers if self._plan.pairwise else self._points
+        _add_products(sums, csr_array(pulls), pulling)
         # A prototype that nothing pulls stays where it is.
         pulled = weights > 0
         centers = self._centers.copy()
@@ -187,25 +209,21 @@ class BatchSearch(SlicedSearch):
             return total
         return sum(
             kernels.sum_distances(dense_rows(self._rows, b), centers, self._assigned[b])
-            for b in gen_batches(self._rows.shape[0], ROWS)
+            for b in gen_batches(self._rows.shape[0], self._dense)
         )
 
-    def _pull(self, labels, rows, sums, weights):
-        """Add what violated constraints pull to; return what they add to the objective.
+    def _pull(self, labels):
+        """Return with what weights violated constraints pull prototypes, and the penalty.
 
-        ``rows`` are those of the prototypes or of the objects, whichever pull.
+        What they pull to, one column each, are the prototypes or the constrained objects.
         """
+        k = self._plan.k
         links = labels, self._must, self._cannot
         if self._plan.pairwise:
-            return kernels.pull_pairs(self._between, self._nearest, rows, *links, sums, weights)
-        return kernels.pull_linear(self._distances, rows, *links, sums, weights)
-
-    def _penalty(self, labels):
-        """Return what violated constraints add to the objective."""
-        k = self._plan.k
-        # No columns: only the penalty is wanted.
-        n_rows = k if self._plan.pairwise else self._objects.size
-        return self._pull(labels, np.empty((n_rows, 0)), np.empty((k, 0)), np.zeros(k))
+            pulls = np.zeros((k, k))
+            return pulls, kernels.pull_pairs(self._between, self._nearest, *links, pulls)
+        pulls = np.zeros((k, self._objects.size))
+        return pulls, kernels.pull_linear(self._distances, *links, pulls)
 
     def _keep(self, objective, centers):
         """Keep the labels of this round and the prototypes that it ended with."""
@@ -232,12 +250,27 @@ class BatchSearch(SlicedSearch):
         self._end_history("rounds")
 
 
+def _digest(centers):
+    """Return what tells prototypes from others, which are too many to keep."""
+    return blake2b(centers.tobytes()).digest()
+
+
+def _members(labels, k):
+    """Return which points are in each cluster, a sparse (k, n) matrix of ones."""
+    return csr_array((np.ones(labels.size), (labels, np.arange(labels.size))), (k, labels.size))
+
+
+def _add_products(sums, weights, rows):
+    """Add sparse (k, n) weights times rows, dense or sparse, to (k, d) sums."""
+    products = weights @ rows
+    sums += products.toarray() if issparse(products) else products
+
+
 def _squared_norms(rows):
     """Return the sum of the squared norms of the rows, and the largest one."""
     total = largest = 0.0
     for block in gen_batches(rows.shape[0], ROWS):
-        X = dense_rows(rows, block)
-        norms = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        norms = row_norms(rows[block].astype(np.float64, copy=False), squared=True)
         total += float(norms.sum())
         largest = max(largest, float(norms.max()))
     return total, largest

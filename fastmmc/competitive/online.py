@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import gen_batches
 
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import FirstPrototypes, assign_again, assign_rows
 from fastmmc.core.execution import SlicedSearch, warn_of_fewer
 from fastmmc.core.status import Status
 from fastmmc.data.links import Links, partner_lists
-from fastmmc.kernels.gram import BLOCK, dense_rows
+from fastmmc.kernels.gram import dense_rows
+from fastmmc.kernels.models import row_blocks
 
 # Methods that weigh the distances by the wins.
 WEIGHTED = {"wta": False, "fscl": True, "rpcl": True, "c_rpcl": True, "o_lcvqe": False}
@@ -45,7 +45,7 @@ class Rule:
         """
         labels = np.empty(rows.size, dtype=np.int64)
         if issparse(X):
-            for part in gen_batches(rows.size, BLOCK):
+            for part in row_blocks(rows.size, X.shape[1]):
                 block = dense_rows(X, rows[part])
                 each = np.arange(block.shape[0])
                 found = self.present(block, each, ids[part], prototypes, links, total)

@@ -13,7 +13,7 @@ from fastmmc.core.execution import OutOfTime
 from fastmmc.core.threads import in_threads
 from fastmmc.kernels.gram import BLOCK, dense_rows, resolve_kernel
 from fastmmc.kernels.kmeans import begin_choice
-from fastmmc.kernels.models import Space, nearest_of_sparse
+from fastmmc.kernels.models import Space, nearest_of_sparse, row_blocks
 from fastmmc.kernels.nystroem import BRIEF_RANK, Form, check_form, form_features
 
 STARTS = ("gaussian", "k-means++")
@@ -171,7 +171,7 @@ def assign_again(rows, centers, labels, kept):
     moved = np.flatnonzero(labels < 0)
     if moved.size:
         labels[moved] = assign_rows(rows[moved], centers)[0]
-    blocks = gen_batches(rows.shape[0], BLOCK)
+    blocks = row_blocks(*rows.shape)
     total = sum(kernels.sum_distances(dense_rows(rows, b), centers, labels[b]) for b in blocks)
     return labels, total
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.online import make_prototypes
@@ -98,7 +99,7 @@ class Stream:
         Returns which prototype was nearest to each object at that moment, (n,) int64.
         """
         self.memory_size = memory_size
-        X = np.ascontiguousarray(dense_rows(rows, slice(None)))
+        X = rows if issparse(rows) else np.ascontiguousarray(rows)
         labels, labels_as = None, ""
         if constraints is not None:
             self._add(constraints)
@@ -151,7 +152,7 @@ class Stream:
         # Constrained objects of the chunk follow those of the memory.
         ids = np.concatenate((self.memory_ids, first + chosen))
         known = np.concatenate((self.memory_labels, labels[chosen]))
-        memory = np.concatenate((self.memory, X[chosen].astype(np.float64, copy=False)))
+        memory = np.concatenate((self.memory, dense_rows(X, chosen).astype(np.float64, copy=False)))
         own = np.full(n, -1, dtype=np.int64)
         own[chosen] = np.arange(self.memory_ids.size, ids.size)
         lists = {}
