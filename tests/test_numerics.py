@@ -67,6 +67,28 @@ def test_figures_hold_at_the_least_lam(sigma, dtype):
     assert res.loo_mse == pytest.approx(error, rel=5e-3)
 
 
+@pytest.mark.parametrize("lam", [0.0012, 0.02, 0.3])
+@pytest.mark.parametrize("form", ["copies", "weights"])
+def test_equal_points_cost_no_digits(form, lam):
+    """Weights make the eigenvalues larger, and single precision holds less of a small lam."""
+    X = np.round(3 * points())
+    weights = np.random.default_rng(0).integers(1, 100, len(X))
+    labels = (X[:, 0] > 0).astype(int)
+    params = {"lam": lam, "sigma": 9.0, "sizes": "free", "method": "steepest", "max_iter": 1}
+    if form == "copies":
+        rows = np.repeat(np.arange(len(X)), weights)
+        X, labels = X[rows], labels[rows]
+    else:
+        params["sample_weight"] = weights
+    single, double = (
+        fastmmc.umc_rls(X, 2, init=labels, dtype=dtype, **params)
+        for dtype in ("float32", "float64")
+    )
+    np.testing.assert_array_equal(single.labels, double.labels)
+    assert single.objective == pytest.approx(double.objective, rel=5e-3)
+    assert single.loo_mse == pytest.approx(double.loo_mse, rel=5e-3)
+
+
 @pytest.mark.parametrize("rank", [None, 20])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("function", [fastmmc.umc_rls, fastmmc.fast_evo_mmc, fastmmc.factor])

@@ -485,12 +485,16 @@ def _roundings(kernel, X, dtype, weights):
     K is known to eps trace(K) in double precision, and 1 - R_jj, which is at least lam / (K_jj +
     lam), to the rounding of R's own type.
     """
-    diagonal = kernel_diagonal(kernel, X)
-    if weights is not None:
-        diagonal = weights * diagonal
+    diagonal = _weighted_diagonal(kernel, X, weights)
     largest = diagonal.max()
     of_gram = np.finfo(np.float64).eps * diagonal.sum()
     return of_gram, float(np.finfo(dtype).eps) * largest, largest
+
+
+def _weighted_diagonal(kernel, X, weights):
+    """Return the diagonal of S K S, S = W^1/2, or that of K without weights."""
+    diagonal = kernel_diagonal(kernel, X)
+    return diagonal if weights is None else weights * diagonal
 
 
 def check_lam(lam, kernel, X, dtype, weights=None):
@@ -515,10 +519,9 @@ def make_low_rank_factor(X, lam, kernel, form, rng, on_progress=None):
     # Every row is visited three times.
     advance = counter(3 * X.shape[0], on_progress)
     features = make_features(X, kernel, form, rng, advance)
-    Z, diagonal = features.Z, kernel_diagonal(kernel, X)
+    Z, diagonal = features.Z, _weighted_diagonal(kernel, X, form.weights)
     if form.weights is not None:
         Z *= np.sqrt(form.weights)[:, None].astype(Z.dtype)
-        diagonal = form.weights * diagonal
     if lam < features.left_out:
         raise ValueError(
             f"lam={lam:g} is too small for this kernel of low rank, which leaves out eigenvalues "
@@ -581,8 +584,9 @@ def hat_path(kernel, X, lams, on_progress=None, weights=None):
     small for the subtraction or K is indefinite; its negative eigenvalues then count as zero.
     """
     dtype = X.dtype
-    # The trace of K bounds its largest eigenvalue.
-    if dtype == np.float32 and min(lams) < CHOLESKY_LIMIT[dtype] * kernel_diagonal(kernel, X).sum():
+    # The trace bounds the largest eigenvalue.
+    trace = _weighted_diagonal(kernel, X, weights).sum()
+    if dtype == np.float32 and min(lams) < CHOLESKY_LIMIT[dtype] * trace:
         X = X.astype(np.float64)
     # R is copied at the end if its type is another.
     held = min(2, len(lams)) + (X.dtype != dtype)
