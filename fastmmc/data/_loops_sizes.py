@@ -35,15 +35,22 @@ def offer(
 ):
     """Note the target of the largest score of those that each point brings nearer to its bounds.
 
-    ``rows`` and ``columns`` are where the targets and the points stand in ``scores``.
+    ``rows`` and ``columns`` are where the points and the targets stand in ``scores``, in which
+    those of a point lie side by side: few of them are larger than all before.
     """
-    for a in range(targets.size):
-        of_target = scores[rows[a]]
-        for b in range(points.size):
-            i, found = points[b], of_target[columns[b]]
-            if wish[i] < 0 or found > offers[i]:
-                if brings_nearer(counts, lower, upper, labels[i], targets[a], units[i]):
-                    wish[i], offers[i] = targets[a], found
+    for b in range(points.size):
+        i, of_point = points[b], scores[rows[b]]
+        mass, best, highest = units[i], wish[i], offers[i]
+        of_own = off_by(counts, lower, upper, labels[i], -mass)
+        if of_own > 0:
+            continue
+        for a in range(targets.size):
+            h, found = targets[a], of_point[columns[a]]
+            if best < 0 or found > highest:
+                of_to = off_by(counts, lower, upper, h, mass)
+                if of_to <= 0 and of_own + of_to < 0:
+                    best, highest = h, found
+        wish[i], offers[i] = best, highest
 
 
 @njit

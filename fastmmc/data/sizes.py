@@ -286,7 +286,7 @@ def fit_sizes(labels, scores, lower, upper, movable=None, masses=None):
     if callable(scores) and labels.size * k <= MOST_SCORES:
         scores = scores(np.arange(k), np.arange(labels.size))
     if not callable(scores):
-        scores = np.asarray(scores, dtype=np.float64, order="C")
+        scores = np.asarray(np.transpose(scores), dtype=np.float64, order="C")
     movable = np.ones(labels.size, dtype=np.bool_) if movable is None else movable
     units = np.ones(labels.size, dtype=np.int64) if masses is None else masses
     own = _own_scores(labels, scores, k)
@@ -321,7 +321,7 @@ def are_within(sizes, lower, upper):
 def _own_scores(labels, scores, k):
     """Return the score of each point with its own cluster, (n,)."""
     if not callable(scores):
-        return scores[labels, np.arange(labels.size)]
+        return scores[np.arange(labels.size), labels]
     own = np.empty(labels.size)
     ends = np.cumsum(np.bincount(labels, minlength=k))
     for h, points in enumerate(np.split(np.argsort(labels, kind="stable"), ends[:-1])):
@@ -336,13 +336,13 @@ def _offer(scores, targets, points, wish, offers, rest):
     loops take besides.
     """
     if not callable(scores):
-        loops.offer(scores, targets, points, targets, points, wish, offers, *rest)
+        loops.offer(scores, points, targets, targets, points, wish, offers, *rest)
         return
     step = max(1, MOST_SCORES // max(1, targets.size))
     for at in range(0, points.size, step):
         rows = points[at : at + step]
-        found = np.asarray(scores(targets, rows), dtype=np.float64, order="C")
-        places = np.arange(targets.size), np.arange(rows.size)
+        found = np.asarray(scores(targets, rows).T, dtype=np.float64, order="C")
+        places = np.arange(rows.size), np.arange(targets.size)
         loops.offer(found, *places, targets, rows, wish, offers, *rest)
 
 
