@@ -1,5 +1,7 @@
 """Tests of the choice of width and size rule by a vote."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -60,6 +62,20 @@ def test_chooses_on_cells_of_many_points():
     assert 0.9 * count_cells(3000, 3) < size <= count_cells(3000, 3)
     lams = {lam for *_, lam in KERNELS}
     assert any(result.chosen["lam"] == pytest.approx(lam * 3000 / 2000) for lam in lams)
+
+
+def test_each_hat_matrix_is_held_once(rng):
+    """Those of four kernels and four judges are, and a few of what else is of that size."""
+    X = rng.standard_normal((1_500, 2))
+    res = fastmmc.cluster(X, 60, random_state=0)  # compiles
+    tracemalloc.start()
+    try:
+        fastmmc.cluster(X, 60, random_state=0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    g = res.cells.max() + 1
+    assert 900 < g < 1_000 and peak < 20 * 8 * g**2
 
 
 def test_equal_points_share_a_cell_and_their_cluster():

@@ -61,17 +61,17 @@ def coarsen_blocks(blocks, sample, count, rng):
 
 def label_blocks(call, blocks, sample, winner, width, rules, control):
     """Return the result for the points of blocks by the labels of cells that won, and landmarks."""
-    n, k, kernel = blocks.shape[0], rules[0].lower.size, width.factor.kernel
+    n, k, kernel = blocks.shape[0], rules[0].lower.size, width.kernel
     free, near = rules
     rule, kind = (near, "equal") if winner.rule == "near" else (free, "free")
     # What a search that has ended tells of itself.
     found = SimpleNamespace(params={"k": k, "sizes": kind} | kernel.params(), n_moves=0)
-    basis = width.factor.X.astype(blocks.dtype)
+    basis = width.points.astype(blocks.dtype)
     # Of the functions that fit the clusters of cells, (g, k).
-    roots = np.sqrt(width.factor.weights)[:, None]
+    roots = np.sqrt(width.weights)[:, None]
     E = roots * (winner.labels[:, None] == np.arange(k))
     coef = roots * width.factor.coefficients(E)
-    factor = make_block_factor(blocks, width.factor.lam, kernel, basis, None, coef)
+    factor = make_block_factor(blocks, width.lam, kernel, basis, None, coef)
     is_asked = bool(told(call, SizeParameters))
     goal = Goal(kind, n, k, rule.lower, rule.upper, is_asked or kind == "equal")
     descent = Descent(factor, sample, found, goal, control)

@@ -58,6 +58,11 @@ class Labellings:
     def begin(self):
         """Make the first labellings."""
         genie = self._widths.genie.cut(self._k)
+        for widths, kernels in ((self._widths, KERNELS), (self._judging, JUDGES)):
+            for share, of, *_ in kernels:
+                widths.reach(self._neighbours(share, of))
+            # Those of all kernels are known, whose hat matrices have need of the room.
+            widths.forget_distances()
         self._cut(KERNELS[0], JUDGES[0])
         for g in GINIS:
             self._add("genie", g, genie[g])
@@ -96,9 +101,13 @@ class Labellings:
 
     def _made(self, widths, share, of, factor, lam):
         """Return the hat matrix of a kernel."""
-        total, g = widths.cells.total, widths.cells.masses.size
-        neighbours = share * {"points": total, "cluster": total / self._k, "cell": total / g}[of]
-        return widths.at(neighbours, factor, lam)
+        return widths.at(self._neighbours(share, of), factor, lam)
+
+    def _neighbours(self, share, of):
+        """Return how many neighbours a kernel reaches."""
+        cells = self._widths.cells
+        total, g = cells.total, cells.masses.size
+        return share * {"points": total, "cluster": total / self._k, "cell": total / g}[of]
 
     def _search(self, name, groups, free, rule, given, count):
         """Search labels of the least cost with a kernel, and take so many of the best.

@@ -115,7 +115,7 @@ def vote(found, kernels, k, masses, kept):
         Candidate(
             f"{rule} sigma={width.sigma:.3g}" + ("" if g is None else f" gini={g:g}"),
             width.sigma,
-            width.factor.lam,
+            width.lam,
             rule,
             *of_labels,
             labels,

@@ -53,7 +53,8 @@ def result_of(X, cells, winner, width, given, is_told, seed, run):
     ``is_told`` (n,) tells which points' cells have all that is given of them. The landmarks are
     None if the hat matrix is dense.
     """
-    k, factor, labels = given.free.lower.size, width.factor, winner.labels[cells.members]
+    k, of_cells, labels = given.free.lower.size, width.factor, winner.labels[cells.members]
+    factor = of_cells
     model = None
     if not cells.is_plain:
         spare = quick_seconds(cells.n)
@@ -65,7 +66,7 @@ def result_of(X, cells, winner, width, given, is_told, seed, run):
                     centers = _centers(cells, winner.labels, k)
                     others, _ = k_means(X, k, 0, given.weights, centers, run.look)
                 else:
-                    model, _ = fit_model(width.factor, winner.labels, k)
+                    model, _ = fit_model(of_cells, winner.labels, k)
                     others = _predicted(X, model, run.look)
                 labels = np.where(is_told, labels, others)
             rank = max(1, math.isqrt(PRODUCTS // cells.n))
@@ -74,7 +75,7 @@ def result_of(X, cells, winner, width, given, is_told, seed, run):
                 run.look(share, ahead + spare)
 
             factor = _factor_of_all(X, cells, width, given.weights, rank, seed, look)
-        if factor is width.factor:  # there was no time for that of all points, but for another one
+        if factor is of_cells:  # there was no time for that of all points, but for another one
             rank = quick_rank(cells.n)
             factor = _factor_of_all(X, cells, width, given.weights, rank, seed)
     # What is predicted may leave a cluster without points.
@@ -119,4 +120,4 @@ def _factor_of_all(X, cells, width, weights, rank, seed, look=None):
     """Return a hat matrix of all points whose landmarks are points of so many cells at most."""
     landmarks = cells.seeds[evenly(cells.masses.size, rank)]
     form = Form(landmarks.size, landmarks, weights=weights)
-    return make_factor(X, width.factor.lam, width.factor.kernel, form, seed, look)
+    return make_factor(X, width.lam, width.kernel, form, seed, look)

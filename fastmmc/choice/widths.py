@@ -83,15 +83,34 @@ class Genie:
 
 @dataclass(frozen=True, eq=False)
 class Width:
-    """The hat matrix of the cells of one kernel."""
+    """The hat matrix of the cells of one kernel, as that of groups."""
 
-    factor: DenseFactor
+    kernel: Kernel
+    lam: float
+    points: np.ndarray  # (g, d) of the cells
+    weights: np.ndarray | None  # (g,) of the cells, None if all are 1
     groups: Groups
+
+    @classmethod
+    def of(cls, factor, masses):
+        """Return the width of a factor of cells, whose own matrix need not be kept."""
+        groups = Groups.of_masses(factor.R, masses)
+        return cls(factor.kernel, factor.lam, factor.X, factor.weights, groups)
 
     @property
     def sigma(self):
         """Width of the Gaussian kernel."""
-        return self.factor.kernel.sigma
+        return self.kernel.sigma
+
+    @property
+    def factor(self):
+        """The factor of the cells; if they have masses, its matrix is made anew each time."""
+        R, masses = self.groups.matrix, self.groups.masses
+        if (masses != 1).any():
+            roots = 1.0 / np.sqrt(masses)
+            R = R * roots
+            R *= roots[:, None]
+        return DenseFactor(R, self.lam, self.kernel, self.points, self.weights)
 
     @cached_property
     def genie(self):
@@ -125,13 +144,22 @@ class Widths:
 
         Its width is ``factor`` times the root of the median squared distance to the m-th neighbour.
         """
-        m = max(1, round(neighbours))
-        if m not in self._reached:
-            self._reached[m] = self._distance(m)
-        key = factor * self._reached[m], lam
+        key = factor * self.reach(neighbours), lam
         if key not in self._made:
             self._made[key] = self._make(*key)
         return self._made[key]
+
+    def reach(self, neighbours):
+        """Return the root of the median squared distance to the m-th neighbour."""
+        m = max(1, round(neighbours))
+        if m not in self._reached:
+            self._reached[m] = self._distance(m)
+        return self._reached[m]
+
+    def forget_distances(self):
+        """Free the memory of all distances; they are found again if they are needed."""
+        for name in ("_distances", "_ranked"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def _ranked(self):
@@ -164,7 +192,7 @@ class Widths:
         total = n if self.cells.weights is None else float(self.cells.weights.sum())
         lam *= max(1.0, max(n, total) / MANY) * min(1.0, total / n)
         factor = make_factor(self.cells.points, lam, kernel, form, None, self._look)
-        return Width(factor, Groups.of_masses(factor.R, masses))
+        return Width.of(factor, masses)
 
 
 def dithers(cells, values, rng, look):
