@@ -184,7 +184,8 @@ def segment(call: _SegmentCall, control: RunControl) -> SegmentationResult:
         _check_width(call.sigma, pixels)
     params = _complete_params(method, params, call, len(points))
     with without_outlier_scores():
-        found = _cluster(method, points, k, counts, params, values(call, RunParameters))
+        run = values(call, RunParameters) | {"max_time": control.inner_time()}
+        found = _cluster(method, points, k, counts, params, run)
     label_image = found.labels[colour_of].reshape(shape)
     if call.min_region > 1:
         label_image = _merge_small_regions(label_image, call.min_region)

@@ -25,9 +25,6 @@ from fastmmc.rls.outliers import without_outlier_scores
 # What the call of the whole tree says, which tells every split.
 OWN_PARAMETERS = ("X", "sample_weight", *(one.name for one in declared(RunParameters)))
 
-# Least seconds for a split, as max_time must be positive.
-LEAST_TIME = 1e-3
-
 
 @stored(columns="i8:n")
 @dataclass(frozen=True, eq=False)
@@ -458,7 +455,7 @@ class TreeGrower:
             # The stream depends on where the leaf is and not on when it is split.
             "random_state": restart_seed(self.seed, leaf.key),
             "n_jobs": control.n_jobs,
-            "max_time": None if control.max_time is None else max(LEAST_TIME, control.time_left()),
+            "max_time": control.inner_time(),
             "callback": self._tell if is_watched else None,
             "sample_weight": None if weights is None else weights[leaf.rows],
         }

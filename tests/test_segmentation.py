@@ -50,6 +50,24 @@ def test_colors_of_many_values_and_channels_are_merged_exactly(rng):
     np.testing.assert_array_equal(counts, np.bincount(inverse))
 
 
+def test_the_time_that_colours_take_counts(halves, monkeypatch):
+    merge, cluster, limits, passed = segmentation._merge_colors, segmentation._cluster, [], []
+
+    def merge_slowly(pixels):
+        passed.append(4.0)
+        return merge(pixels)
+
+    def note_limit(*args):
+        limits.append(args[-1]["max_time"])
+        return cluster(*args)
+
+    monkeypatch.setattr(segmentation, "_merge_colors", merge_slowly)
+    monkeypatch.setattr(segmentation, "_cluster", note_limit)
+    monkeypatch.setattr(segmentation.RunControl, "time_left", lambda self: 100.0 - sum(passed))
+    fastmmc.segment(halves[0], 2, max_time=100.0, random_state=0)
+    assert limits == [96.0]
+
+
 def test_two_segments(halves):
     image, y = halves
     res = fastmmc.segment(image, 2, random_state=0)

@@ -37,6 +37,9 @@ POLL_SECONDS = 0.05
 # Share of max_time that may pass before the search begins.
 PREPARATION_SHARE = 0.75
 
+# Least seconds for a call within another one.
+LEAST_TIME = 1e-3
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -110,6 +113,13 @@ class RunControl:
     def out_of_time(self):
         """Tell whether max_time is over."""
         return self.time_left() <= 0
+
+    def inner_time(self, share=1.0):
+        """Return the max_time of a call within this one, a share of what is left; None: no limit.
+
+        It is positive, as a max_time must be.
+        """
+        return None if self.max_time is None else max(LEAST_TIME, share * self.time_left())
 
     def part(self, begin, end):
         """Return the control of a part of the work, given by the shares that it is between."""

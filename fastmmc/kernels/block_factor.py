@@ -159,9 +159,7 @@ class SampleRun:
 
     def draw(self, control):
         """Return the sample, and the parameters of its run, which has half of the time left."""
-        given = dict(self._given)
-        if control.max_time is not None:
-            given["max_time"] = max(1e-3, control.time_left() / 2)
+        given = self._given | {"max_time": control.inner_time(0.5)}
         return draw_sample(self._blocks, self._size, self.seed), given
 
 

@@ -19,9 +19,6 @@ SOLVERS = {"SCS": "time_limit_secs", "Clarabel": "time_limit"}
 # Of the direct solvers that SCS chooses from, its own starts ten times faster than MKL here.
 OPTIONS = {"SCS": {"use_indirect": False}, "Clarabel": {}}
 
-# Least seconds for a solver, as a limit must be positive.
-LEAST_TIME = 1e-3
-
 # SCS takes an interrupt for itself and reports it by this code.
 SCS_INTERRUPTED = -5
 
@@ -166,7 +163,7 @@ def _solve(problem, solver, control):
     )
     options = dict(OPTIONS[solver])
     if control.max_time is not None:
-        options[SOLVERS[solver]] = max(LEAST_TIME, control.time_left())
+        options[SOLVERS[solver]] = control.inner_time()
     try:
         raw = chain.solve_via_data(problem, data, solver_opts=options)
         if solver == "SCS" and raw["info"]["status_val"] == SCS_INTERRUPTED:
