@@ -15,7 +15,7 @@ import fastmmc
 from fastmmc import distributed
 from fastmmc.core import validation
 from fastmmc.kernels import _loops_centers as loops
-from fastmmc.kernels.models import nearest_of_sparse
+from fastmmc.kernels.models import CenterModel, nearest_of_sparse
 from fastmmc.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -338,6 +338,16 @@ def peak_of(call, X):
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", [fastmmc.SAMMC, fastmmc.CRPCL])
+def test_new_sparse_points_are_not_compared_with_all_centers(kind, monkeypatch):
+    X = sparse.random(200, 1_000, density=0.02, format="csr", random_state=0)
+    model = kind(5, random_state=0).fit(X)
+    expected = model.decision_function(X).argmax(axis=1)
+    monkeypatch.delattr(CenterModel, "_fill")
+    for found in (model.predict(X), model.result_.predict(X), model.labels_):
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("squared", [True, False])

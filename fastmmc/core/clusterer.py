@@ -442,7 +442,7 @@ class CenterClusterer(Clusterer):
         return self._model.decision_function(X)
 
     def _nearest(self, X):
-        return np.argmax(self._scores(X), axis=1)
+        return self._model.nearest(X)
 
     @completed_by(Clusterer.predict)
     def transform(self, X: MatrixLike) -> NDArray[np.float64]:

@@ -616,6 +616,9 @@ class CentroidResult(ClusteringResult):
     n_conflicts: int = 0
     representatives: np.ndarray | None = field(repr=False, default=None)
 
+    def _nearest(self, X):
+        return self._fitted_model().nearest(X)
+
     def _own_rows(self):
         rows = {}
         if len(self.all_centers) > len(self.centers):

@@ -212,12 +212,19 @@ class CenterModel(OneLine):
 
     def distances(self, X):
         """Return the squared distances of new points to the centers, (n, m) float64."""
-        space = self.space
-        X = validation.check_new_points(X, space.kernel, space.n_features, space.dtype)
+        X = self._checked(X)
         distances = np.empty((X.shape[0], self.centers.shape[0]))
         for block in row_blocks(X.shape[0], self.centers.shape[1]):
             self._fill(X[block], distances[block])
         return distances
+
+    def nearest(self, X):
+        """Return the nearest centers of new points, (n,) int64."""
+        return self.assign(self._checked(X))[0]
+
+    def _checked(self, X):
+        space = self.space
+        return validation.check_new_points(X, space.kernel, space.n_features, space.dtype)
 
     def assign(self, X):
         """Return the nearest centers of checked points, (n,) int64, and the distances to them."""
