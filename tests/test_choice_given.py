@@ -100,6 +100,26 @@ def test_sizes_are_within_their_bounds(n, told, lower, upper):
     assert (again.sizes >= np.floor(lower * mean)).all()
 
 
+@pytest.mark.parametrize("seed", [17, 29])
+def test_chosen_sizes_leave_room_for_the_labels_that_won(seed):
+    X = np.round(np.random.default_rng(seed).normal(size=(80, 2)))
+    result = fastmmc.cluster(X, 3, random_state=0)
+    assert result.winner.rule == "near"
+    assert result.sizes.max() > 1.4 * 80 / 3  # equal rows are one point to the search
+    again = fastmmc.umc_rls(X, 3, **result.chosen)
+    assert again.objective <= result.objective * (1 + 1e-9)
+
+
+def test_chosen_sizes_leave_room_for_weights():
+    rng = np.random.default_rng(20)
+    X, weights = np.round(rng.normal(size=(60, 2))), rng.uniform(0.1, 5.0, 60)
+    result = fastmmc.cluster(X, 3, sample_weight=weights, random_state=0)
+    masses = np.bincount(result.labels, weights)
+    assert result.winner.rule == "near" and masses.max() > 1.4 * masses.mean()
+    again = fastmmc.umc_rls(X, 3, sample_weight=weights, **result.chosen)
+    assert again.objective <= result.objective * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("n", [200, MANY])
 def test_target_sizes_are_met(n):
     X, y = make_blobs([n // 2, n // 4, n // 4], n_features=3, random_state=0)

@@ -136,6 +136,16 @@ def size_rules(call, n, k, known=None):
     return [check_sizes(call, n, k, known, balance, False)[0] for balance in (None, BALANCE)]
 
 
+def balance_of(sizes):
+    """Return the balance that clusters of about equal sizes keep to: what these (k,) need.
+
+    Cells and predictions may go beyond what the search kept to. It is rounded up, as sizes are
+    rounded where points have weights.
+    """
+    needed = np.abs(sizes * (sizes.size / sizes.sum()) - 1.0).max()
+    return max(BALANCE, float(np.ceil(needed * 1e6) / 1e6))
+
+
 def _of_cells(rule, cells, asked):
     """Return the rule of sizes that a search over cells keeps to.
 

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from fastmmc.choice.blocked import coarsen_blocks, label_blocks
 from fastmmc.choice.candidates import N_STEPS, Labellings
 from fastmmc.choice.evidence import CLOUDS, MOST_COMPARED, compare_with_clouds
-from fastmmc.choice.given import BALANCE, Given, size_rules
+from fastmmc.choice.given import Given, balance_of, size_rules
 from fastmmc.choice.numbers import DITHERS, Counts, behind, mean_scores
 from fastmmc.choice.results import LEAST_EVIDENCE, ChoiceResult
 from fastmmc.choice.running import Run
@@ -212,7 +212,10 @@ def _choice(call, run, result, candidates, winner, cells, goes_on, number):
         result = replace(result, status=run.status)
         warn_if_stopped(run.status, 1, 1, number.shortage)
     chosen = {name: result.params[name] for name in ("sigma", "lam")} | goes_on
-    chosen |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
+    sizes = result.sizes
+    if call.sample_weight is not None:
+        sizes = np.bincount(result.labels, call.sample_weight, sizes.size)
+    chosen |= {"balance": balance_of(sizes)} if winner.rule == "near" else {"sizes": "free"}
     chosen |= {name: getattr(call, name) for name in told(call, SizeParameters, Metric)}
     chosen |= {"standardize": True} if call.standardize else {}
     return ChoiceResult(
