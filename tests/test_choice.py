@@ -105,6 +105,14 @@ def test_chosen_parameters_make_the_labels_that_won(iris):
     assert result.params["sigma"] == winner.sigma
 
 
+def test_chosen_parameters_hold_for_many_equal_rows_in_single_precision():
+    X = np.round(np.random.default_rng(0).normal(size=(1500, 1))).astype(np.float32)
+    result = fastmmc.cluster(X, 2, random_state=0)
+    assert result.chosen["lam"] == 1e-4
+    again = fastmmc.umc_rls(X, 2, **result.chosen)
+    assert again.objective <= result.objective * (1 + 1e-9)
+
+
 def test_labels_of_about_equal_sizes_are_about_equal():
     X, _ = blobs([90, 40, 20])
     near = [one for one in fastmmc.cluster(X, 3, random_state=0).candidates if one.rule == "near"]

@@ -241,7 +241,7 @@ class PrecisionParameters(Parameters):
     dtype: Literal["float32", "float64"] | None = parameter(
         default=None,
         check=validation.check_dtype,
-        doc="Precision of the hat matrix. None: that of X, or single if large.",
+        doc="Precision of the hat matrix. None: by that of X, size and lam.",
     )
 
 

@@ -466,14 +466,14 @@ def factor_path(X, lams, kernel, form=None, seed=None, on_progress=None):
 
 
 def _with_precision(form, X, kernel, lam):
-    """Return the form with the type of R or Z: single if Z is large and this lam allows it."""
+    """Return the form with the type of R or Z: single if X is or Z is large, and lam allows it."""
     if form.dtype is not None:
         return form
-    dtype, single = X.dtype, np.dtype(np.float32)
+    dtype, single = np.dtype(np.float64), np.dtype(np.float32)
     # Pivoted landmarks are fewer than their limit, and take double precision to find.
     pivoted = isinstance(form.landmarks, str) and form.landmarks == "pivoted"
     known = form.rank is not None and not pivoted
-    if known and X.shape[0] * form.rank > DOUBLE_ENTRIES:
+    if X.dtype == single or (known and X.shape[0] * form.rank > DOUBLE_ENTRIES):
         of_gram, of_hat, _ = _roundings(kernel, X, single, form.weights)
         dtype = single if lam >= LEAST_LAM * max(of_gram, of_hat) else dtype
     return replace(form, dtype=dtype)
