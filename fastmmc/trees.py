@@ -427,10 +427,9 @@ class TreeGrower:
         leaf.gain = max(0.0, leaf.scatter - sum(part.scatter for part in leaf.parts))
         leaf.split = result
         self.n_tried += 1
-        if result.status in STOPPED:
-            self.stopped = result.status
-        elif self._tell():
-            self.stopped = Status.CALLBACK
+        status = result.status if result.status in STOPPED else self._report(0.0)
+        if status in STOPPED:
+            self.stopped = status
 
     def _explain(self, error):
         """Raise an error of the method anew if it advises what only method_params can hold."""
@@ -465,11 +464,17 @@ class TreeGrower:
             params["rank"] = min(rank, leaf.rows.size)
         return params
 
-    def _tell(self, inner=None):
+    def _tell(self, inner):
         """Report the progress, ``inner`` that of the current split; return whether to stop."""
-        fraction = 0.0 if inner is None else inner.fraction
+        status = self._report(inner.fraction)
+        if status == Status.INTERRUPTED:  # which ends the split, too
+            raise KeyboardInterrupt
+        return status == Status.CALLBACK
+
+    def _report(self, fraction):
+        """Report the progress with a share of the current split; return the reason to stop."""
         try:
-            status = self.control.report(
+            return self.control.report(
                 fraction=min(1.0, (self.n_tried + fraction) / self.n_splits),
                 n_done=self.n_tried,
                 n_init=self.n_splits,
@@ -478,7 +483,6 @@ class TreeGrower:
         except (ValueError, TypeError, MemoryError) as error:
             self.raised = error
             raise
-        return status == Status.CALLBACK
 
     def status(self):
         """Return why the run ended; warn if there are fewer than k clusters."""

@@ -125,6 +125,38 @@ def test_interrupt_gives_back_the_best_so_far(overlapping, interruptible):
     assert len(result.objectives) >= 1
 
 
+def stop(how):
+    def callback(progress):
+        if how is not None:
+            raise how
+        return True
+
+    return callback
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [
+        (None, Status.CALLBACK),
+        (StopIteration, Status.CALLBACK),
+        (KeyboardInterrupt, Status.INTERRUPTED),
+    ],
+)
+@pytest.mark.parametrize(
+    "method",
+    [one for one in fastmmc.METHODS.values() if "callback" in one.parameters],
+    ids=lambda method: method.name,
+)
+def test_a_callback_stops_every_method(method, how, status, overlapping):
+    given = {"k": 3, "n_init": 200, "n_jobs": 1, "random_state": 0, "callback": stop(how)}
+    given = {name: value for name, value in given.items() if name in method.parameters}
+    with pytest.warns(ConvergenceWarning):
+        result = method.function(overlapping[:60], **given)
+    assert result.status == status
+    assert result.sizes.sum() == 60
+
+
 def test_an_interrupt_before_anything_began_is_raised(monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt

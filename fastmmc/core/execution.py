@@ -127,12 +127,22 @@ class RunControl:
         return replace(self, span=(low + begin * (high - low), low + end * (high - low)))
 
     def report(self, fraction, **progress):
-        """Tell the bar and the callback the Progress; return the reason to stop, or CONVERGED."""
+        """Tell the bar and the callback the Progress; return the reason to stop, or CONVERGED.
+
+        A callback asks to stop by a true value or, as SciPy's do, by StopIteration. An interrupt
+        that comes during it is one of the run.
+        """
         low, high = self.span
         fraction = low + fraction * (high - low)
         progress = Progress(fraction, **progress, elapsed=time.perf_counter() - self.started)
         self.bar.show(progress)
-        if self.callback is not None and self.callback(progress):
+        try:
+            asks_to_stop = self.callback is not None and self.callback(progress)
+        except StopIteration:  # generators on the way would take it for their own
+            asks_to_stop = True
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED
+        if asks_to_stop:
             return Status.CALLBACK
         return Status.TIME_LIMIT if self.out_of_time() else Status.CONVERGED
 
