@@ -20,6 +20,7 @@ from fastmmc.data import blocks, passes
 from fastmmc.data.sizes import sizes_within
 from fastmmc.datasets import make_nine_gaussians
 from fastmmc.kernels import block_factor
+from fastmmc.registry import registry_name
 from fastmmc.rls import blocked
 from fastmmc.rls.engine import coarse
 
@@ -595,6 +596,12 @@ def test_a_run_goes_on_from_what_its_passes_found(points, mapped, tmp_path, monk
     written, result = resume()
     assert written == []
     check_same(result, solve(mapped))
+
+
+@pytest.mark.parametrize("name", ["umc", "evo", "sammc", "cpmmc"])
+def test_params_are_those_of_the_function(mapped, name):
+    result = RESUMED[name](mapped)
+    assert set(result.params) <= set(fastmmc.METHODS[registry_name(result.method)].parameters)
 
 
 def test_a_state_of_other_passes_is_made_anew_and_a_damaged_one_refused(

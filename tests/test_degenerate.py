@@ -204,7 +204,7 @@ def check_figures(result):
 def hat_again(result, X):
     """R of the result's own kernel and lam; of low rank that of the same landmarks."""
     p = result.params
-    if p["rank"] is None:
+    if result.model.indices is None:
         K = fastmmc.kernels.gram.Kernel("rbf", sigma=p["sigma"]).block(dense(X), dense(X))
         return naive.hat_matrix(K, p["lam"])
     landmarks = result.model.indices

@@ -171,7 +171,7 @@ def test_every_result_is_drawn_by_every_display_or_refused(every_result, name):
     for points in (X, csr_matrix(X), csr_array(X)):
         display = ClusterDisplay.from_result(result, points)
         np.testing.assert_array_equal(drawn_labels(display.ax_, display.points), result.labels)
-    if isinstance(result, fastmmc.RLSResult) and result.params["rank"] is None:
+    if isinstance(result, fastmmc.RLSResult) and result.params.get("rank") is None:
         np.testing.assert_array_equal(
             ClusterDisplay.from_result(result).points, ClusterDisplay.from_result(result, X).points
         )

@@ -61,6 +61,18 @@ def test_every_result_prints_its_method_sizes_objective_status_and_seconds(point
     assert "\n" not in repr(result) and len(repr(result)) < 100
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", fastmmc.METHODS.values(), ids=lambda method: method.name)
+def test_a_function_takes_the_params_of_its_result(points, method):
+    seed = {"random_state": 0} if "random_state" in method.parameters else {}
+    result = method.function(points, **({} if method.binary else {"k": 3}), **seed)
+    if method.name == "cluster":  # what it has chosen is of another function
+        fastmmc.umc_rls(points, **result.params)
+    else:
+        again = method.function(points, **result.params, **seed)
+        np.testing.assert_array_equal(again.labels, result.labels)
+
+
 def test_what_the_call_left_open_is_told(points):
     result = fastmmc.umc_rls(points, 3, random_state=0, sizes="equal")
     assert set(result.resolved) == {"method", "balance", "rank", "sigma", "n_init"}

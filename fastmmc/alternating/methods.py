@@ -18,7 +18,7 @@ from fastmmc.alternating.rounds import (
 )
 from fastmmc.alternating.start import STARTS
 from fastmmc.core import validation
-from fastmmc.core.declare import function_of, own_values, parameter, told, values
+from fastmmc.core.declare import function_of, own_params, own_values, parameter, told, values
 from fastmmc.core.execution import (
     OutOfTime,
     RunControl,
@@ -296,7 +296,8 @@ def _cluster(loss, call, control):
     warn_of_equal_points(points, 2)
     weights = validation.check_sample_weight(call.sample_weight, points.shape[0])
     has_sizes = bool(told(call, BinarySizeParameters))
-    # Parameters that a method does not show have their defaults.
+    # Parameters that a method does not show have their defaults, and are not told.
+    shown = call
     balance = binary_balance(call.balance, call.target_sizes)
     given = {"X": points, "sample_weight": weights, "balance": balance}
     call = _IterSVRCall(**vars(call) | given)
@@ -307,6 +308,7 @@ def _cluster(loss, call, control):
         result = _alternate(loss, kernel, call, control)
     else:
         result = _alternate_distinct(loss, kernel, call, control)
+    result = own_params(result, shown)
     if weights is not None:  # sizes count points
         result = replace(result, size_bounds=None)
     return result if counting is None else _extend(result, counting, points)

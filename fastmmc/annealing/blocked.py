@@ -128,7 +128,6 @@ def _result(walker, found, status):
         trace={"passes": np.arange(1, history.size + 1)},
         objectives=np.array([objective]),
         best_init=0,
-        params=found.params | {"n_sampled": len(walker.points.rows)},
         model=make_model(walker.centers, walker.points.rows),
         centers=walker.centers,
         all_centers=all_centers,

@@ -239,6 +239,12 @@ def own_values(call, *groups):
     return found
 
 
+def own_params(result, call):
+    """Return the result without ``params`` that the function of the call has not."""
+    params = {name: value for name, value in result.params.items() if hasattr(call, name)}
+    return replace(result, params=params)
+
+
 def told(call, *groups):
     """Return the names of the parameters of some groups that are not at their defaults."""
     names = []
@@ -370,7 +376,9 @@ def _with_call(made, call, of_call):
             for name, value in made.params.items()
             if _is_filled_in(value, getattr(call, name, ...))
         )
-        return replace(made, resolved=resolved, **of_call)
+        # What a method has made of k, which may be left open, comes first.
+        params = ({"k": call.k} if hasattr(call, "k") else {}) | made.params
+        return replace(made, params=params, resolved=resolved, **of_call)
     known = [name for name in NAMED if name in of_call and getattr(made, name) is None]
     return replace(made, **{name: of_call[name] for name in known})
 

@@ -41,7 +41,6 @@ def search_in_blocks(call, control, solve_sample):
             best_init=0,
             status=rate_figures(found.status, objective=objective),
             sizes=np.array([n - n_plus, n_plus]),
-            params=found.params | {"n_sampled": len(sample)},
             model=model,
             dual_coef=None,
             support=None,

@@ -6,7 +6,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from fastmmc.core import validation
-from fastmmc.core.declare import function_of, own_values, parameter, values
+from fastmmc.core.declare import function_of, own_params, own_values, parameter, values
 from fastmmc.core.execution import (
     RunControl,
     fixed_seed,
@@ -188,7 +188,7 @@ def evo_mmc(call: _EvoMMCCall, control: RunControl) -> RLSResult:
     True
     """
     call, units = in_units(call)
-    return units.tell(_evolve(call, control))
+    return units.tell(own_params(_evolve(call, control), call))
 
 
 @function_of(_FastEvoMMCCall, like=evo_mmc)

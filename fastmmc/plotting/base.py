@@ -207,7 +207,8 @@ def _points_of(result):
         raise ValueError("X is missing: with a precomputed kernel the result has no points")
     if (result.labels < 0).any():
         raise ValueError("X is missing: the result has no points that were left out; give all")
-    is_dense = isinstance(result, RLSResult) and result.params["rank"] is None
+    is_dense = isinstance(result, RLSResult) and result.params.get("rank") is None
+    is_dense = is_dense and result.model.indices is None  # where the function has no rank
     if not is_dense or result.model.points.shape[0] < result.labels.size:
         raise ValueError(
             "X is missing: this result does not remember its points; give them as "

@@ -395,7 +395,7 @@ class Descent:
             trace={"passes": self.history.counts()},
             objectives=np.array([objective]),
             best_init=0,
-            params=found.params | own | {"n_sampled": len(self._Z)},
+            params=found.params | own,
             model=KernelModel(factor.kernel, factor.basis, coef, d, dtype=dtype),
             loo_mse=loo_mse,
             loo_scores=None,

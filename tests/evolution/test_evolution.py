@@ -420,7 +420,10 @@ def test_a_factor_is_accepted():
     for rank in (None, 20):
         F = fastmmc.factor(X, lam=0.5, sigma=2.0, rank=rank, random_state=0)
         for function in FUNCTIONS:
-            assert function(F, random_state=0, n_init=2).params["rank"] == rank
+            result = function(F, random_state=0, n_init=2)
+            assert len(result.model.basis) == (60 if rank is None else rank)
+            if function is fastmmc.fast_evo_mmc:
+                assert result.params["rank"] == rank
     with pytest.raises(ValueError, match="X is a factor"):
         fastmmc.evo_mmc(F, lam=0.1)
     with pytest.raises(ValueError, match="X is a factor"):
