@@ -45,6 +45,37 @@ def uses(result):
     return [getattr(result, name) for name in names if hasattr(result, name)]
 
 
+def doubled(X):
+    """The points with a second column b."""
+    return pd.concat([X, X[["b"]]], axis=1)
+
+
+REFUSED_NAMES = "^X must have columns of different names, and has several of 'b': rename them"
+
+
+@every
+def test_equal_names_are_refused(method):
+    X = frame()
+    with pytest.raises(ValueError, match=REFUSED_NAMES):
+        run(method.function, doubled(X))
+    with pytest.raises(ValueError, match=REFUSED_NAMES):
+        make(method.estimator).fit(doubled(X))
+    for fitted in (run(method.function, X), make(method.estimator).fit(X)):
+        for use in uses(fitted):
+            with pytest.raises(ValueError, match=REFUSED_NAMES):
+                use(doubled(X))
+
+
+@pytest.mark.parametrize("kind", [fastmmc.WTA, fastmmc.SAMMC])
+def test_equal_names_are_refused_with_categories_and_in_chunks(kind):
+    X = frame().assign(d=["x", "y"] * 12)
+    with pytest.raises(ValueError, match=REFUSED_NAMES):
+        make(kind).fit(doubled(X))
+    if hasattr(kind, "partial_fit"):
+        with pytest.raises(ValueError, match=REFUSED_NAMES):
+            make(kind).partial_fit(doubled(X))
+
+
 def check_names(result, X):
     """The same names are taken, others are refused, and none are a warning, as of an estimator."""
     others = {

@@ -3,6 +3,7 @@
 import math
 import numbers
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -119,21 +120,41 @@ def read_frame(X) -> Frame:
     The names of columns and their ``to_numpy`` are what all three libraries have in common, so that
     none of them is needed here, nor a library that knows them all.
     """
-    X = whole_table(X)
-    if hasattr(X, "column_names"):  # of pyarrow
-        names, series = X.column_names, X.columns
+    X = _of_batch(X)
+    names = _names(X)
+    if hasattr(X, "column_names"):
+        series = X.columns
     elif hasattr(X, "iloc"):
-        names, series = X.columns, [X.iloc[:, j] for j in range(X.shape[1])]
+        series = [X.iloc[:, j] for j in range(X.shape[1])]
     else:
-        names, series = X.columns, [X[name] for name in X.columns]
+        series = [X[name] for name in names]
     return Frame([str(name) for name in names], [read_series(one) for one in series])
 
 
 def whole_table(X):
     """Return a batch of rows of pyarrow as a table, whose names scikit-learn reads; else X.
 
-    A plan of a frame is refused.
+    A plan of a frame is refused, and so are columns of equal names.
     """
+    X = _of_batch(X)
+    if is_frame(X):
+        twice = [name for name, count in Counter(_names(X)).items() if count > 1]
+        if twice:
+            names = ", ".join(map(repr, twice[:3])) + (", ..." if len(twice) > 3 else "")
+            raise ValueError(
+                f"X must have columns of different names, and has several of {names}: "
+                "rename them, or give an array if all columns are numbers"
+            )
+    return X
+
+
+def _names(X):
+    """Return the names of the columns of a data frame, whose ``columns`` pyarrow has for values."""
+    return list(getattr(X, "column_names", X.columns))
+
+
+def _of_batch(X):
+    """Return a batch of rows of pyarrow as a table, else X; refuse a plan of a frame."""
     if _is_lazy(X):
         raise TypeError("X is a lazy frame, which has no values yet; give X.collect()")
     pyarrow = sys.modules.get("pyarrow")
