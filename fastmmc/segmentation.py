@@ -71,10 +71,11 @@ class _SegmentCall(RunParameters, before="n_init"):
         Further parameters of the method, as ``C`` or ``balance``. Methods for two clusters get
         ``balance=0.8`` by default: either cluster has at least a tenth of the pixels that are split
         (of the distinct colours, if the method takes no weights), as nearly as whole colours allow.
-        Methods for any number keep their own default. Those that train a machine in rounds get
-        ``max_representatives=5000``, which merges like colours; None trains on every distinct one.
-        ``gamma`` replaces sigma. Known labels and
-        links are refused, as distinct colours are clustered, not pixels.
+        The cost of ``evo_mmc`` and ``fast_evo_mmc`` is low if one cluster has nearly all pixels, so
+        give them less, such as ``balance=0.2``. Methods for any number keep their own default.
+        Those that train a machine in rounds get ``max_representatives=5000``, which merges like
+        colours; None trains on every distinct one. ``gamma`` replaces sigma. Known labels and links
+        are refused, as distinct colours are clustered, not pixels.
         """,
     )
     sigma: float | None = parameter(
