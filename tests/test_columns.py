@@ -653,6 +653,14 @@ def test_a_category_may_be_called_as_what_is_missing():
         assert words(learn_coding(frame)[1])["symptom"].startswith(said)
 
 
+@pytest.mark.parametrize("mark", ["#N/A", "#NA", "<NA>", ".", ".."])
+def test_marks_of_programs_are_missing(mark):
+    """As in most cells of a column, which was one of categories."""
+    cells = [mark if i % 3 else str(i) for i in range(N)]
+    coding = learn_coding(pd.DataFrame({"a": cells, "b": np.arange(N) % 7.0}))[1]
+    assert words(coding)["a"].startswith("numbers; 60 of 90 missing")
+
+
 def test_times_are_those_of_their_zone_in_every_library(quiet):
     rng = np.random.default_rng(0)
     times = pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(rng.integers(0, 960, N), "h")

@@ -5,8 +5,9 @@ from datetime import datetime
 
 import numpy as np
 
-# What stands for a value that is not known.
-MISSING = {"", "na", "n/a", "nan", "nat", "none", "null", "?"}
+# What stands for a value that is not known: by people, by libraries and databases, by spreadsheets
+# and pandas, and by programs of statistics. A minus alone may be a category, beside a plus.
+MISSING = {"", "na", "n/a", "nan", "nat", "none", "null", "?", "#n/a", "#na", "<na>", ".", ".."}
 
 # Signs beside a number that say what it counts.
 SIGNS = "%$€£"
