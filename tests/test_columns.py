@@ -721,13 +721,32 @@ def test_a_power_keeps_columns_far_from_zero(shift, rng):
 
 
 @pytest.mark.parametrize(
-    "form", ["%d-%b-%Y", "%b %d, %Y", "%m/%d/%Y %I:%M:%S %p", "%d-%b-%Y %H:%M"]
+    "form",
+    [
+        "%d-%b-%Y",
+        "%b %d, %Y",
+        "%m/%d/%Y %I:%M:%S %p",
+        "%d-%b-%Y %H:%M",
+        "%m/%d/%y",
+        "%d/%m/%y %H:%M",
+        "%d-%b-%y",
+        "%B %d, %Y",
+        "%d %B %Y",
+        "%I:%M %p",
+    ],
 )
 def test_dates_of_spreadsheets_are_read(form):
-    when = pd.Timestamp("2024-01-15 15:04:05") + pd.to_timedelta(np.arange(60) * 7, "D")
+    steps = pd.to_timedelta(np.arange(60) * (7 * 1440 + 10), "min")
+    when = pd.Timestamp("2024-01-15 15:04:05") + steps
     frame = pd.DataFrame({"when": when.strftime(form), "x": np.arange(60) % 7 / 3})
     coding = learn_coding(frame)[1]
     assert coding.columns[0].kind == "dates"
+
+
+def test_the_century_of_years_of_two_digits_is_told():
+    days = [f"{1 + i % 28}-Feb-{(60 + i) % 100:02d}" for i in range(N)]
+    frame = pd.DataFrame({"day": days, "a": np.arange(N) % 7 + 0.5})
+    assert "'9-Feb-68' as 2068-02-09" in words(learn_coding(frame)[1])["day"]
 
 
 def test_rows_of_weight_zero_have_no_part_in_the_coding(rng):

@@ -36,15 +36,20 @@ DATES = (
     "%Y/%m/%d",
     "%m/%d/%Y",
     "%d/%m/%Y",
+    "%m/%d/%y",
+    "%d/%m/%y",
     "%d-%m-%Y",
     "%m-%d-%Y",
     "%d %b %Y",
     "%d-%b-%Y",
+    "%d-%b-%y",
     "%b %d, %Y",
+    "%d %B %Y",
+    "%B %d, %Y",
 )
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 FORMATS = tuple(date + time for date in DATES for time in TIMES)
-CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f")
+CLOCKS = (*(time.strip() for time in TIMES[1:]), "%H:%M:%S.%f")
 # In these 05/03/2024 may be in May or in March.
 OTHER_ORDER = {
     form: form[3:5] + form[2] + form[:2] + form[5:]

@@ -459,11 +459,9 @@ def _fit_dates(name, days, weights, form, unknown=(), texts=()):
     parts = [*(["a number"] if not is_clock else []), *cycles]
     words = f"{'times' if is_clock else 'dates'}, as {' and '.join(parts)}"
     at = (~gaps).nonzero()[0]
-    if other := cells.OTHER_ORDER.get(form):
-        differences = cells.days_of([texts[i] for i in at], other) - known
-        if np.isfinite(differences).all() and differences.any():
-            i = differences.nonzero()[0][0]
-            words += f", {texts[at[i]]!r} as {cells.EPOCH + timedelta(known[i]):%Y-%m-%d}"
+    i = _unsure_date(known, form, [texts[i] for i in at] if form else [])
+    if i is not None:
+        words += f", {texts[at[i]]!r} as {cells.EPOCH + timedelta(known[i]):%Y-%m-%d}"
     words += _about_missing(gaps, unknown, "no time" if is_clock else "the median")
     # A sine and a cosine have the variance 1 together, as a column of numbers has.
     weight = differ**FEW_VALUES * len(parts) ** -0.5
@@ -471,6 +469,16 @@ def _fit_dates(name, days, weights, form, unknown=(), texts=()):
     scale = 0.0 if is_clock else deviation / weight
     fill = median(known, weights)
     return DateColumn(name, words, fill, form, shift, scale, [*cycles.values()], weight)
+
+
+def _unsure_date(days, form, texts):
+    """Return which date, written as one of ``texts``, may be another one too; None if none is."""
+    if other := cells.OTHER_ORDER.get(form):
+        differences = cells.days_of(texts, other) - days
+        if np.isfinite(differences).all() and differences.any():
+            return differences.nonzero()[0][0]
+    # Years of two digits are up to 2068.
+    return days.argmax() if form and "%y" in form else None
 
 
 def _cycles(days, weights):
