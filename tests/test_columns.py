@@ -305,7 +305,9 @@ def test_influence_is_that_of_columns(quiet):
         ("order_no", np.arange(20) ** 2 % 401, True),
         ("Bestellnummer", np.arange(20) * 3, True),
         ("a", np.arange(20) ** 2, False),
-        ("id", np.arange(20) // 2, False),
+        ("id", np.arange(20) // 2, True),
+        ("storeID", np.arange(20) % 3, True),
+        ("room_no", np.arange(20) // 2, False),
         ("id", np.arange(20) / 2, False),
         ("grid", np.arange(20) ** 2, False),
         ("id", np.arange(5), False),
@@ -669,6 +671,17 @@ def test_times_are_those_of_their_zone_in_every_library(quiet):
     X = result.coding.code(frame)[0]
     for table in libraries(frame):
         np.testing.assert_allclose(result.coding.code(table)[0], X, atol=1e-9)
+
+
+def test_ids_in_several_rows_do_not_decide(rng):
+    """As numbers they have gaps, with which the index was 0."""
+    y = rng.integers(0, 2, 400)
+    person = np.repeat(100 * np.array([1, 2, 3, 4, 51, 52, 53, 54]), 50) + np.arange(400) // 5
+    frame = pd.DataFrame(rng.normal(size=(400, 2)) + 4.0 * y[:, None], columns=["a", "b"])
+    frame["person_id"] = person
+    with pytest.warns(UserWarning, match="'person_id' is left out, .* or as categories if they"):
+        result = fastmmc.cluster(frame, 2, random_state=0)
+    assert adjusted_rand_score(y, result.labels) > 0.9
 
 
 def test_a_factor_is_told_from_a_frame_with_columns_of_its_names(rng):

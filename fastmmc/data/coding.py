@@ -222,7 +222,10 @@ def learn_coding(X, scaled=False, weights=None):
     if left_out:
         advice = ""
         if "ids" in "".join(left_out):
-            advice = ". Give ids as float, without missing cells, to use them"
+            advice = (
+                ". Give ids as float, without missing cells, to use them, or as categories if they "
+                "name groups of rows"
+            )
         warn_user(f"columns of X are not used: {'; '.join(left_out)}{advice}", UserWarning)
     return numbers, coding
 

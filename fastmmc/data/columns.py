@@ -44,11 +44,13 @@ LEAST_DATES = LEAST_CYCLES * CYCLES["day of the week"]
 # A share of a cycle's largest variance below which dates are all at the same time of it.
 STILL = 1e-6
 
-# Whole numbers that differ in all rows are ids if they count these or a name says so.
+# Whole numbers are ids if they are called so: one of a person or shop may be in many rows. If they
+# differ in all rows, other names say so, too, or that they count the rows.
 LEAST_COUNTED = 10
-ID_WORDS = {"id", "ids", "uuid", "guid", "key", "index", "idx", "no", "nr", "row", "rownames"}
+ID_WORDS = {"id", "ids", "uuid", "guid"}
+KEY_WORDS = {"key", "index", "idx", "no", "row", "rownames"}
+KEY_ENDINGS = ("nr", "nummer")
 IDS = "left out, as it holds ids of the rows"
-ID_ENDINGS = ("nummer", "nr", "_id")
 
 # Truth values, whose case differs: Python's own are True, those of spreadsheets TRUE.
 TRUTH = {"true", "false"}
@@ -517,18 +519,15 @@ def _fit_categories(name, texts, weights):
 
 
 def is_id(name, known):
-    """Tell whether whole numbers differ in all rows, and leave none out or have such a name."""
+    """Tell whether whole numbers are ids: by the name, or as they differ and count the rows."""
     if known.size < LEAST_COUNTED or (known != np.floor(known)).any():
         return False
-    if np.unique(known).size < known.size:
-        return False
-    return bool(np.ptp(known) == known.size - 1 or _names_id(name))
-
-
-def _names_id(name):
-    """Tell whether a name says that a column holds ids."""
-    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)]
-    return bool(words) and (words[-1] in ID_WORDS or words[-1].endswith(ID_ENDINGS))
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
+    last = words[-1].lower() if words else ""
+    if last in ID_WORDS:
+        return True
+    is_key = last in KEY_WORDS or last.endswith(KEY_ENDINGS) or np.ptp(known) == known.size - 1
+    return bool(is_key and np.unique(known).size == known.size)
 
 
 def quoted(text):

@@ -236,7 +236,7 @@ def test_a_column_that_counts_the_rows_is_left_out(capsys, tmp_path, name):
     [
         ("id", np.arange(LEAST_COUNTED - 1)),
         ("a1", np.arange(12) ** 2),
-        ("id", np.arange(12) // 2),
+        ("room_no", np.arange(12) // 2),
         ("id", np.arange(12) + 0.5),
     ],
 )
