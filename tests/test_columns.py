@@ -481,6 +481,21 @@ def test_clocks_may_tell_fractions_of_a_second(quiet):
     assert "1 of 60 missing: no time" in fit_coding(as_frame(frame)).columns[0].said
 
 
+@pytest.mark.parametrize("hour", [3, 24])
+def test_close_times_of_day_weigh_as_numbers(hour, rng):
+    """Those of a race, or of a shop, are a small part of the circle; the index was 0."""
+    y = np.repeat([0, 1, 2], 80)
+    frame = pd.DataFrame(rng.normal(size=(240, 2)) + 5.0 * np.eye(3)[y, 1:], columns=["a", "b"])
+    times = pd.Timestamp("2024-01-01") + pd.to_timedelta(60.0 * hour + 6.0 * frame.b, "min")
+    frame["b"] = times.dt.strftime("%H:%M:%S").where(rng.random(240) < 0.8)
+    frame["c"] = rng.choice(list("xyz"), 240)
+    X, coding = learn_coding(frame)
+    known, X = frame.b.notna(), X[:, coding.places()[1]]
+    assert X[known].var(axis=0).sum() == pytest.approx(1, rel=0.1) and not X[~known].any()
+    labels = fastmmc.cluster(frame, 3, random_state=0).labels
+    assert adjusted_rand_score(y[known], labels[known]) > 0.9
+
+
 def test_a_frame_without_columns_is_refused():
     with pytest.raises(ValueError, match="X has no columns"):
         fastmmc.cluster(pd.DataFrame(index=range(9)), k=2)

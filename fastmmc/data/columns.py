@@ -41,8 +41,8 @@ LEAST_CYCLES = 3.0
 # The gaps of fewer make clusters: the ARI of three clusters in two columns of numbers is 0 beside 4
 # to 12 dates, a month apart, that tell nothing, and .95 if they have no cycles; .96 beside 30.
 LEAST_DATES = LEAST_CYCLES * CYCLES["day of the week"]
-# A share of a cycle's largest variance below which dates are all at the same time of it.
-STILL = 1e-6
+# A share of a cycle's largest deviation below which dates are all at the same time of it.
+STILL = 1e-3
 
 # Whole numbers are ids if they are called so: one of a person or shop may be in many rows. If they
 # differ in all rows, other names say so, too, or that they count the rows.
@@ -162,20 +162,25 @@ class SpanColumn(NumberColumn):
 @stored()
 @dataclass(frozen=True)
 class DateColumn(Column):
-    """A column of dates: days, (days - shift) / scale, and a sine and cosine for each cycle."""
+    """A column of dates: days, (days - shift) / scale, and a sine and cosine for each cycle.
+
+    A missing date is the mean of the sines and cosines.
+    """
 
     fill: float
     form: str | None  # of texts, as strptime takes it; None: ISO 8601
     shift: float
     scale: float  # 0: the cycles alone
     cycles: list[float]
+    centers: list[float]  # the mean sine and cosine of each cycle
     weight: float  # of a sine or cosine
 
     kind: ClassVar[str] = "dates"
 
     def _check_values(self):
-        numbers = (self.fill, self.shift, self.scale, self.weight, *self.cycles)
-        if not np.isfinite(numbers).all() or self.scale < 0 or min(self.cycles, default=1) <= 0:
+        numbers = (self.fill, self.shift, self.scale, self.weight, *self.cycles, *self.centers)
+        is_circle = len(self.centers) == 2 * len(self.cycles) and min(self.cycles, default=1) > 0
+        if not np.isfinite(numbers).all() or self.scale < 0 or not is_circle:
             raise ValueError(f"column {self.name!r} has numbers that cannot be")
 
     @property
@@ -189,10 +194,10 @@ class DateColumn(Column):
         gaps = np.isnan(days)
         days = np.where(gaps, self.fill, days)
         parts = [(days - self.shift) / self.scale] if self.scale else []
-        for cycle in self.cycles:
-            angle = 2 * np.pi * (days / cycle)
-            # A missing time is at the centre of the circle.
-            parts += [np.where(gaps, 0.0, self.weight * of(angle)) for of in (np.sin, np.cos)]
+        angles = [2 * np.pi * (days / cycle) for cycle in self.cycles]
+        circles = [of(angle) for angle in angles for of in (np.sin, np.cos)]
+        for circle, center in zip(circles, self.centers, strict=True):
+            parts.append(np.where(gaps, 0.0, self.weight * (circle - center)))
         return np.column_stack(parts), int(gaps.sum()), unknown
 
     def read(self, values):
@@ -469,8 +474,15 @@ def _fit_dates(name, days, weights, form, unknown=(), texts=()):
     weight = differ**FEW_VALUES * len(parts) ** -0.5
     shift, deviation = moments(known, weights)
     scale = 0.0 if is_clock else deviation / weight
+    circles = [_circle(known, cycle, weights) for cycle in cycles.values()]
+    if is_clock:
+        # The times of a race or of a shop are a small part of the circle.
+        weight /= circles[0][1]
+    centers = [float(part) for mean, _ in circles for part in (mean.imag, mean.real)]
     fill = median(known, weights)
-    return DateColumn(name, words, fill, form, shift, scale, [*cycles.values()], weight)
+    return DateColumn(
+        name, words, fill, form, shift, scale, [*cycles.values()], centers, float(weight)
+    )
 
 
 def _unsure_date(days, form, texts):
@@ -487,11 +499,19 @@ def _cycles(days, weights):
     """Return the cycles that dates run through several times, without those they stand still in."""
     found = {}
     for name, cycle in CYCLES.items():
-        if np.ptp(days) >= LEAST_CYCLES * cycle:
-            mean = np.average(np.exp(2j * np.pi * (days / cycle)), weights=weights)
-            if 1.0 - abs(mean) ** 2 > STILL:
-                found[name] = cycle
+        if np.ptp(days) >= LEAST_CYCLES * cycle and _circle(days, cycle, weights)[1] > STILL:
+            found[name] = cycle
     return found
+
+
+def _circle(days, cycle, weights):
+    """Return the mean of dates on the circle of a cycle, as a complex number, and their deviation.
+
+    They are on the unit circle, where evenly spread ones have deviation 1.
+    """
+    points = np.exp(2j * np.pi * (days / cycle))
+    mean = np.average(points, weights=weights)
+    return mean, np.average(np.abs(points - mean) ** 2, weights=weights) ** 0.5
 
 
 def _fit_categories(name, texts, weights):
