@@ -420,6 +420,20 @@ def test_cells_that_are_no_numbers_are_told_at_once():
         learn_coding(frame)
 
 
+@pytest.mark.parametrize(
+    ("end", "mark", "value"), [("90+", ".", 90), ("<0.5", ".", 0.5), (">= 1.000,5", ",", 1000.5)]
+)
+def test_ends_of_open_ranges_are_numbers_among_numbers(end, mark, value):
+    """They were the median; where they are most cells, they are categories."""
+    cells = [end if i % 3 == 0 else f"{i}{mark}5" for i in range(N)]
+    X, coding = learn_coding(pd.DataFrame({"a": cells}))
+    assert words(coding)["a"].endswith(f"{end!r} as {value:.6g}")
+    np.testing.assert_allclose(X[:, 0], [value if i % 3 == 0 else i + 0.5 for i in range(N)])
+    np.testing.assert_array_equal(coding.code(pd.DataFrame({"a": [end]}))[0], X[:1])
+    groups = pd.DataFrame({"a": [end, "-".join("19")] * 9 + [end]})
+    assert learn_coding(groups)[1].columns[0].kind == "categories"
+
+
 def test_numbers_beyond_floats_are_refused():
     frame = pd.DataFrame({"a": [-(10**400), *range(9)], "b": list("xyxyxyxyxy")})
     with pytest.raises(ValueError, match="infinity"):

@@ -27,6 +27,9 @@ NUMBERS = {
     for mark, other in (".,", ",.")
 }
 
+# What makes a number the end of an open range.
+OPEN = re.compile(r"[<>\u2264\u2265]=?|\+$")
+
 DAY = 86_400.0  # seconds
 EPOCH = datetime(1970, 1, 1)
 # How dates are written beside ISO 8601, which is tried first; of two that fit, the first is taken.
@@ -122,6 +125,11 @@ def to_number(cell: str, mark: str) -> float:
     separators = THOUSANDS + ("," if mark == "." else ".")
     value = float("".join(sign for sign in text if sign not in separators).replace(mark, "."))
     return value / 100.0 if "%" in cell else value
+
+
+def end_of_range(cell: str, mark: str) -> float:
+    """Return the number in a cell such as 90+ or <0.1; NaN if there is none."""
+    return to_number(OPEN.sub("", cell, count=1), mark)
 
 
 def numbers_of(cells: list[str], mark: str, plain: list[float] | None) -> np.ndarray:

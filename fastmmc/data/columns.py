@@ -254,9 +254,17 @@ class CategoryColumn(Column):
 
 
 def _read_numbers(values, mark):
-    """Return texts as numbers, NaN where they are missing or none, and those that are none."""
+    """Return texts as numbers, NaN where they are missing or none, and those that are none.
+
+    Among numbers 90+ and <0.1 are the ends of open ranges.
+    """
     numbers = values.numbers(mark)
-    return numbers, _not_read(values.texts, numbers)
+    others = _not_read(values.texts, numbers)
+    ends = {text: cells.end_of_range(text, mark) for text in {*others}}
+    if not np.isfinite([*ends.values()]).any():
+        return numbers, others
+    found = [ends.get(text, n) for text, n in zip(values.texts, numbers.tolist(), strict=True)]
+    return np.array(found), [text for text in others if np.isnan(ends[text])]
 
 
 def _read_dates(values, form):
@@ -352,9 +360,9 @@ def fit_column(name, values, mark, weights, **options):
     known = values.known
     if values.kind == "texts":
         mark = values.mark or mark
-        unknown = _read_numbers(values, mark)[1]
-        if 2 * len(unknown) < len(known):
-            return _fit_written_numbers(name, values, weights, mark, unknown, **options)
+        others = _not_read(values.texts, values.numbers(mark))
+        if 2 * len(others) < len(known):
+            return _fit_written_numbers(name, values, weights, mark, others, **options)
         form = cells.date_format(known)
         days, unknown = _read_dates(values, form)
         if unknown and (other := cells.OTHER_ORDER.get(form)):
@@ -367,7 +375,8 @@ def fit_column(name, values, mark, weights, **options):
     return _fit_categories(name, values.texts, weights)
 
 
-def _fit_written_numbers(name, values, weights, mark, unknown, **options):
+def _fit_written_numbers(name, values, weights, mark, others, **options):
+    numbers, unknown = _read_numbers(values, mark)
     strange = set(unknown)
     known = [text for text in values.known if text not in strange]
     has = {sign for sign in ".,%" if any(sign in text for text in known)}
@@ -378,8 +387,9 @@ def _fit_written_numbers(name, values, weights, mark, unknown, **options):
         said.append("in per cent")
     if example := unsure_example(values, mark):
         said.append(example)
+    if end := next((text for text in others if text not in strange), None):
+        said.append(f"{end!r} as {cells.end_of_range(end, mark):.6g}")
     is_whole = not has & {".", ","}
-    numbers = values.numbers(mark)
     return _fit_numbers(name, numbers, weights, mark, said, unknown, is_whole, **options)
 
 
