@@ -450,6 +450,12 @@ def test_infinite_numbers_are_refused_by_column_and_row(others):
             call()
 
 
+def test_infinite_numbers_are_refused_by_name_among_numbers_alone():
+    frame = pd.DataFrame({"a": np.arange(60.0) % 7, "y": [*np.arange(59.0), np.inf]})
+    with pytest.raises(ValueError, match=r"column 'y' holds infinity, .* in row 59 \(from 0\)"):
+        fastmmc.cluster(frame, 2)
+
+
 def test_no_power_hides_infinity(rng):
     """Yeo and Johnson's transformation by a negative power makes it finite."""
     values = rng.normal(170, 2, 60) + np.repeat([0, 30], 30)
@@ -537,6 +543,7 @@ def test_dates_of_many_types(values):
         ("1", ".", 1), ("1.5", ".", 1.5), ("-.5e3", ".", -500), ("1,000", ".", 1000),
         ("1,000.5", ".", 1000.5), ("1.000", ",", 1000), ("6.505,83", ",", 6505.83),
         ("1,58", ",", 1.58), ("12.5%", ".", 0.125), ("$ 3", ".", 3),
+        ("\u00a537,000", ".", 37000), ("\u20b9 1,5", ",", 1.5),
         ("1,00", ".", None), ("1.00", ",", None), ("0,000", ".", None), ("1.2.3", ",", None),
         ("x", ".", None), ("", ".", None), ("1_000", ".", None), ("\u0663", ".", None),
         ("nan", ".", None), ("inf", ".", None), ("--1", ".", None), ("1e999", ".", np.inf),

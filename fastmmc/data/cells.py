@@ -9,8 +9,8 @@ import numpy as np
 # and pandas, and by programs of statistics. A minus alone may be a category, beside a plus.
 MISSING = {"", "na", "n/a", "nan", "nat", "none", "null", "?", "#n/a", "#na", "<na>", ".", ".."}
 
-# Signs beside a number that say what it counts.
-SIGNS = "%$€£"
+# Signs beside a number that say what it counts: the Unicode block of currencies, and older ones.
+SIGNS = "%$£¥" + "".join(map(chr, range(0x20A0, 0x20D0)))
 
 # What separates thousands, beside the decimal mark that is not in use: spaces and apostrophes.
 THOUSANDS = " \u00a0\u202f'\u2019"

@@ -213,6 +213,8 @@ def learn_coding(X, scaled=False, weights=None):
     if not has_ids and all(
         values.kind == "numbers" and not np.isnan(values.cells).any() for values in frame.columns
     ):
+        for name, values in zip(frame.names, frame.columns, strict=True):
+            check_finite(name, values.cells)
         return X, None
     look_at_units(coding, frame, warns=scaled is False)
     numbers, unknown, _ = coding.code(frame)
