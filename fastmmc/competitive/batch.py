@@ -15,7 +15,7 @@ from fastmmc.core.status import Status
 from fastmmc.data.links import Links
 from fastmmc.kernels._loops_centers import all_distances
 from fastmmc.kernels.gram import dense_rows, products_margin
-from fastmmc.kernels.models import DENSE_NUMBERS, nearest_of_sparse
+from fastmmc.kernels.models import labels_of_sparse, row_blocks
 
 # Rows multiplied by the prototypes at a time.
 ROWS = 2048
@@ -57,8 +57,8 @@ class BatchSearch(SlicedSearch):
         self._points = rows[self._objects].astype(np.float64)
         self._assigned = np.empty(rows.shape[0], dtype=np.int64)
         self._products = np.empty((ROWS, plan.k))
-        # Of sparse points few become dense at a time.
-        self._dense = min(ROWS, max(1, DENSE_NUMBERS // rows.shape[1])) if issparse(rows) else ROWS
+        # The columns of rows that are yet to become dense.
+        self._width = rows.shape[1] if issparse(rows) else 1
         self._squares, self._largest = _squared_norms(rows)
         self.labels = None
         self._is_late = False  # whether the first round is to end without delay
@@ -93,21 +93,12 @@ class BatchSearch(SlicedSearch):
         X = self._rows[block]
         found = self._assigned[block], self._sums, self._sizes
         if issparse(X):
-            self._assign_sparse(X, found[0])
+            found[0][:] = labels_of_sparse(X, self._centers)
         elif X.dtype == np.float64 and np.isfinite(self._margin):
             products = np.dot(X, self._transposed, out=self._products[: X.shape[0]])
             kernels.assign_screened(X, self._centers, products, self._norms, self._margin, *found)
         else:
             kernels.assign(X, self._centers, *found)
-
-    def _assign_sparse(self, X, labels):
-        """Write the nearest prototypes of sparse points, dense where products leave a doubt."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            guess = self._norms - 2.0 * (X @ self._transposed)
-            labels[:] = guess.argmin(axis=1)
-            n_near = (guess <= guess.min(axis=1, keepdims=True) + self._margin).sum(axis=1)
-        doubtful = np.flatnonzero(n_near != 1)
-        labels[doubtful] = nearest_of_sparse(X[doubtful], self._centers)[0]
 
     def _measure(self, centers):
         """Set what constraints are judged by for these prototypes: squared distances.
@@ -117,10 +108,9 @@ class BatchSearch(SlicedSearch):
         """
         k = centers.shape[0]
         self._distances = np.empty((self._objects.size, k))
-        for start in range(0, self._objects.size, self._dense):
-            block = slice(start, start + self._dense)
+        for block in row_blocks(self._objects.size, self._width, ROWS):
             all_distances(dense_rows(self._points, block), centers, self._distances[block])
-            yield centers.size * self._dense
+            yield centers.size * (block.stop - block.start)
         if self._plan.pairwise:
             self._between = np.empty((k, k))
             all_distances(centers, centers, self._between)
@@ -209,7 +199,7 @@ class BatchSearch(SlicedSearch):
             return total
         return sum(
             kernels.sum_distances(dense_rows(self._rows, b), centers, self._assigned[b])
-            for b in gen_batches(self._rows.shape[0], self._dense)
+            for b in row_blocks(self._rows.shape[0], self._width, ROWS)
         )
 
     def _pull(self, labels):

@@ -263,17 +263,42 @@ def nearest_of_sparse(X, centers, squared=True):
     :class:`CenterModel`.
     """
     labels, squares = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
+    guess_of, margin = _screen(X, centers)
+    for block in row_blocks(*X.shape):
+        rows, found = X[block].astype(np.float64), (labels[block], squares[block])
+        kernels.nearest(rows.toarray(), centers, guess_of(rows), margin, squared, *found)
+    return labels, squares
+
+
+def labels_of_sparse(X, centers):
+    """Return the nearest centers of sparse points, (n,) int64.
+
+    Only those points become dense of which products leave more than one center.
+    """
+    guess_of, margin = _screen(X, centers)
+    guess = guess_of(X)
+    labels = guess.argmin(axis=1)
+    n_near = (guess <= guess.min(axis=1, keepdims=True) + margin).sum(axis=1)
+    doubtful = np.flatnonzero(n_near != 1)
+    labels[doubtful] = nearest_of_sparse(X[doubtful], centers)[0]
+    return labels
+
+
+def _screen(X, centers):
+    """Return a function that makes |c|^2 - 2 x . c of rows of sparse X, and how far it may be off.
+
+    Where products may overflow it makes zeros, which leave every center.
+    """
     norms, columns = row_norms(centers, squared=True), np.ascontiguousarray(centers.T)
     largest = row_norms(X, squared=True).max(initial=0.0) + norms.max()
     margin = products_margin(X.shape[1], largest)
-    for block in row_blocks(*X.shape):
-        rows = X[block].astype(np.float64)
-        guess = np.zeros((rows.shape[0], norms.size))
-        if np.isfinite(margin):
-            guess = norms - 2.0 * (rows @ columns)
-        found = labels[block], squares[block]
-        kernels.nearest(rows.toarray(), centers, guess, margin, squared, *found)
-    return labels, squares
+
+    def guess_of(rows):
+        if not np.isfinite(margin):
+            return np.zeros((rows.shape[0], norms.size))
+        return norms - 2.0 * (rows.astype(np.float64, copy=False) @ columns)
+
+    return guess_of, margin
 
 
 def check_centers(centers, space):
@@ -300,7 +325,7 @@ def _check_basis(kernel, basis, matrix, indices, n_features):
         raise ValueError("indices has values that cannot be")
 
 
-def row_blocks(n, width):
-    """Return slices of n rows, small enough to be made dense with ``width`` columns."""
-    size = max(1, min(BLOCK, DENSE_NUMBERS // width))
+def row_blocks(n, width, most=BLOCK):
+    """Return slices of n rows, ``most`` or so few that they may be dense with ``width`` columns."""
+    size = max(1, min(most, DENSE_NUMBERS // width))
     return [slice(start, start + size) for start in range(0, n, size)]
