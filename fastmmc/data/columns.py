@@ -259,11 +259,15 @@ def _read_numbers(values, mark):
     Among numbers 90+ and <0.1 are the ends of open ranges.
     """
     numbers = values.numbers(mark)
-    others = _not_read(values.texts, numbers)
+    return _with_ends(values.texts, numbers, _not_read(values.texts, numbers), mark)
+
+
+def _with_ends(texts, numbers, others, mark):
+    """Return numbers with the ends of open ranges among ``others``, and which of these are none."""
     ends = {text: cells.end_of_range(text, mark) for text in {*others}}
     if not np.isfinite([*ends.values()]).any():
         return numbers, others
-    found = [ends.get(text, n) for text, n in zip(values.texts, numbers.tolist(), strict=True)]
+    found = [ends.get(text, n) for text, n in zip(texts, numbers.tolist(), strict=True)]
     return np.array(found), [text for text in others if np.isnan(ends[text])]
 
 
@@ -376,7 +380,7 @@ def fit_column(name, values, mark, weights, **options):
 
 
 def _fit_written_numbers(name, values, weights, mark, others, **options):
-    numbers, unknown = _read_numbers(values, mark)
+    numbers, unknown = _with_ends(values.texts, values.numbers(mark), others, mark)
     strange = set(unknown)
     known = [text for text in values.known if text not in strange]
     has = {sign for sign in ".,%" if any(sign in text for text in known)}
@@ -467,32 +471,31 @@ def _fit_dates(name, days, weights, form, unknown=(), texts=()):
     known, weights = days[~gaps], weights[~gaps]
     if known.min() == known.max():
         return UnusedColumn(name, "left out, as all dates are the same")
-    is_clock = form in cells.CLOCKS
     differ = chance_to_differ(known, weights)
+    is_clock = form in cells.CLOCKS
+    circles = {}
     if is_clock:
-        cycles = {"time of day": 1.0}
-    else:
-        cycles = _cycles(known, weights) if (1.0 - differ) * LEAST_DATES <= 1.0 else {}
-    parts = [*(["a number"] if not is_clock else []), *cycles]
+        circles = {"time of day": _circle(known, CYCLES["time of day"], weights)}
+    elif (1.0 - differ) * LEAST_DATES <= 1.0:
+        circles = _circles(known, weights)
+    parts = [*circles] if is_clock else ["a number", *circles]
+    # A sine and a cosine have the variance 1 together, as a column of numbers has. The times of a
+    # race or of a shop are a small part of the circle.
+    weight = differ**FEW_VALUES * len(parts) ** -0.5
+    shift, deviation = moments(known, weights)
+    scale = 0.0 if is_clock else deviation / weight
+    if is_clock:
+        weight /= circles["time of day"][1]
     words = f"{'times' if is_clock else 'dates'}, as {' and '.join(parts)}"
     at = (~gaps).nonzero()[0]
     i = _unsure_date(known, form, [texts[i] for i in at] if form else [])
     if i is not None:
         words += f", {texts[at[i]]!r} as {cells.EPOCH + timedelta(known[i]):%Y-%m-%d}"
     words += _about_missing(gaps, unknown, "no time" if is_clock else "the median")
-    # A sine and a cosine have the variance 1 together, as a column of numbers has.
-    weight = differ**FEW_VALUES * len(parts) ** -0.5
-    shift, deviation = moments(known, weights)
-    scale = 0.0 if is_clock else deviation / weight
-    circles = [_circle(known, cycle, weights) for cycle in cycles.values()]
-    if is_clock:
-        # The times of a race or of a shop are a small part of the circle.
-        weight /= circles[0][1]
-    centers = [float(part) for mean, _ in circles for part in (mean.imag, mean.real)]
     fill = median(known, weights)
-    return DateColumn(
-        name, words, fill, form, shift, scale, [*cycles.values()], centers, float(weight)
-    )
+    cycles = [CYCLES[part] for part in circles]
+    centers = [float(part) for mean, _ in circles.values() for part in (mean.imag, mean.real)]
+    return DateColumn(name, words, fill, form, shift, scale, cycles, centers, float(weight))
 
 
 def _unsure_date(days, form, texts):
@@ -505,13 +508,14 @@ def _unsure_date(days, form, texts):
     return days.argmax() if form and "%y" in form else None
 
 
-def _cycles(days, weights):
-    """Return the cycles that dates run through several times, without those they stand still in."""
-    found = {}
-    for name, cycle in CYCLES.items():
-        if np.ptp(days) >= LEAST_CYCLES * cycle and _circle(days, cycle, weights)[1] > STILL:
-            found[name] = cycle
-    return found
+def _circles(days, weights):
+    """Return the circles of cycles that dates run through, without those they stand still in."""
+    run_through = {
+        part: _circle(days, cycle, weights)
+        for part, cycle in CYCLES.items()
+        if np.ptp(days) >= LEAST_CYCLES * cycle
+    }
+    return {part: circle for part, circle in run_through.items() if circle[1] > STILL}
 
 
 def _circle(days, cycle, weights):
