@@ -91,12 +91,6 @@ class Width:
     weights: np.ndarray | None  # (g,) of the cells, None if all are 1
     groups: Groups
 
-    @classmethod
-    def of(cls, factor, masses):
-        """Return the width of a factor of cells, whose own matrix need not be kept."""
-        groups = Groups.of_masses(factor.R, masses)
-        return cls(factor.kernel, factor.lam, factor.X, factor.weights, groups)
-
     @property
     def sigma(self):
         """Width of the Gaussian kernel."""
@@ -192,7 +186,9 @@ class Widths:
         total = n if self.cells.weights is None else float(self.cells.weights.sum())
         lam *= max(1.0, max(n, total) / MANY) * min(1.0, total / n)
         factor = make_factor(self.cells.points, lam, kernel, form, None, self._look)
-        return Width.of(factor, masses)
+        # The factor's own matrix, beside that of the groups, is not kept.
+        groups = Groups.of_masses(factor.R, masses)
+        return Width(factor.kernel, factor.lam, factor.X, factor.weights, groups)
 
 
 def dithers(cells, values, rng, look):
