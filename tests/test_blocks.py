@@ -436,6 +436,12 @@ def test_a_factor_serves_many_clusterings(points, mapped, landmarks):
         fastmmc.umc_rls(F, 9, lam=3.0)
 
 
+def test_a_factor_has_the_width_of_clusterings_into_its_k(mapped):
+    F = fastmmc.factor(mapped, k=9, rank=RANK, random_state=0)
+    assert F.kernel.sigma == run(mapped, 9, sigma=None).params["sigma"]
+    assert F.kernel.sigma < fastmmc.factor(mapped, rank=RANK, random_state=0).kernel.sigma
+
+
 def test_other_methods_refuse_a_factor_in_blocks(mapped):
     F = fastmmc.factor(mapped, rank=RANK, random_state=0)
     with pytest.raises(TypeError, match="points in blocks"):

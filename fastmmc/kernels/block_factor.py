@@ -132,16 +132,16 @@ def sample_size(k, rank):
 
 
 def draw_sample(blocks, size, seed):
-    """Return ``size`` of the points, drawn uniformly, in their order."""
-    rng = restart_stream(seed, SAMPLE_STREAM)
-    return blocks.take(np.sort(rng.choice(blocks.shape[0], size, replace=False)))
+    """Return ``size`` of the points, or all, drawn uniformly, in their order."""
+    rng, n = restart_stream(seed, SAMPLE_STREAM), blocks.shape[0]
+    return blocks.take(np.sort(rng.choice(n, min(size, n), replace=False)))
 
 
 class SampleRun:
     """A call on points in blocks whose method is run on a sample, or on all points if few."""
 
     def __init__(self, call, blocks, size):
-        self._blocks, self._size = blocks, min(size, blocks.shape[0])
+        self._blocks, self._size = blocks, size
         self.seed = fixed_seed(call.random_state)
         self._given = values(call, type(call)) | {"random_state": self.seed}
         del self._given["X"]
@@ -149,7 +149,7 @@ class SampleRun:
     @property
     def is_whole(self):
         """Whether all points are a sample of themselves."""
-        return self._size == self._blocks.shape[0]
+        return self._size >= self._blocks.shape[0]
 
     def of_all(self, solve):
         """Return what the method makes of all points, in memory."""

@@ -423,8 +423,8 @@ def _factor_blocks(call, kernel, blocks):
     given = values(call, LandmarkParameters, PrecisionParameters)
     form = check_block_form(blocks, kernel, **given)
     blocks, seed = make_blocks(call.X, form.rank), fixed_seed(call.random_state)
-    sample = draw_sample(blocks, min(blocks.shape[0], sample_size(1, form.rank)), seed)
-    kernel = resolve_kernel(kernel, sample)
+    sample = draw_sample(blocks, sample_size(call.k or 1, form.rank), seed)
+    kernel = resolve_kernel(kernel, sample, default_width(call.k))
     basis = factor_sample(sample, blocks.shape[0], call.lam, kernel, form, seed).basis
     check_lam(call.lam, kernel, sample, form.dtype or blocks.dtype)
     return make_block_factor(blocks, call.lam, kernel, basis, form.dtype)
