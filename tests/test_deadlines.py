@@ -1,6 +1,7 @@
 """Every phase obeys a time limit; what is returned is whole, and the status tells."""
 
 import time
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from fastmmc import Status
 from fastmmc.alternating import rounds
 from fastmmc.core import execution
 from fastmmc.core.threads import run_to_end
-from fastmmc.kernels.kmeans import begin_choice, choose_pieces, k_means
+from fastmmc.kernels.kmeans import begin_choice, k_means
 
 # A limit that has passed when the first phase looks at the clock.
 PAST = 1e-9
@@ -149,7 +150,7 @@ def test_long_phases_look_at_the_clock_more_than_once(rng):
         "pivots": lambda look: make_features(X, kernel, Form(9, "pivoted", 0.0), rng, look),
         "factor": lambda look: dense_solver(K, ridge, look),
         "cut": lambda look: first_labels("ncut", X, kernel, ones, rng, look),
-        "k-means++": lambda look: run_to_end(choose_pieces(begin_choice(X, 20, 0)), look),
+        "k-means++": lambda look: run_to_end(begin_choice(X, 20, 0).choosing(), look),
         "k-means": lambda look: k_means(X, 20, 0, look=look),
     }
     few = {name: n for name, call in phases.items() if (n := count_looks(call)) < 2}
@@ -227,11 +228,11 @@ def test_what_k_means_plus_plus_has_not_chosen_is_drawn_at_once(points):
     from fastmmc.kernels.kmeans import begin_choice
 
     choice = begin_choice(points, 30, 0)
-    for _ in range(5):
-        choice.choose()
+    for _ in islice(choice.choosing(), 5):
+        pass
     chosen = choice.indices[:6].copy()
     choice.fill()
-    assert choice.is_complete and np.unique(choice.indices).size == 30
+    assert choice.n_chosen == 30 and np.unique(choice.indices).size == 30
     np.testing.assert_array_equal(choice.indices[:6], chosen)
     same = begin_choice(np.zeros((40, 2)), 30, 0)
     same.fill()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fastmmc.core.threads import run_to_end
-from fastmmc.kernels.kmeans import begin_choice, choose_pieces, k_means, scale_rows
+from fastmmc.kernels.kmeans import begin_choice, k_means, scale_rows
 from fastmmc.kernels.libsvm import LINEAR_HINGE, train_kernel_machine, train_linear_machine
 
 
@@ -13,7 +13,7 @@ def test_means():
     scaled, exponent = scale_rows(np.array([[0.0], [12.0 * 2.0**900]]))
     assert scaled.tolist() == [[0.0], [0.75]] and exponent == 904
     choice = begin_choice(np.array([[0.0], [0.0], [5.0]]), 2, 0)
-    assert max(run_to_end(choose_pieces(choice))) == 2
+    assert max(run_to_end(choice.choosing())) == 2
     labels, centers = k_means(np.array([[0.0], [1.0], [8.0]]), 2, 0)
     assert labels.tolist() in ([0, 0, 1], [1, 1, 0]) and sorted(centers.ravel()) == [0.5, 8.0]
 

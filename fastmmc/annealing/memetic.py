@@ -11,7 +11,7 @@ from fastmmc.annealing.representatives import cut, make_cover
 from fastmmc.annealing.search import Search
 from fastmmc.core.status import Status
 from fastmmc.kernels.gram import dense_rows
-from fastmmc.kernels.kmeans import begin_choice, choose_pieces
+from fastmmc.kernels.kmeans import begin_choice
 
 # A descent ends when a round gains less than this share of the objective.
 SEARCH_TOL = 1e-5
@@ -105,7 +105,7 @@ class MemeticSearch(Search):
             chosen = self._rng.choice(rows.shape[0], k, replace=False, p=weights / weights.sum())
         else:
             seed = int(self._rng.integers(2**31))
-            chosen = yield from choose_pieces(begin_choice(rows, k, seed, weights))
+            chosen = yield from begin_choice(rows, k, seed, weights).choosing()
         return np.asarray(dense_rows(rows, chosen), dtype=np.float64)
 
     def _replace_center(self, walker, centers):

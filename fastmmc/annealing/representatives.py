@@ -7,7 +7,7 @@ import numpy as np
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing.points import Points, Walker, make_model, sum_clusters
 from fastmmc.kernels.gram import dense_rows
-from fastmmc.kernels.kmeans import begin_choice, choose_pieces, k_means_pieces
+from fastmmc.kernels.kmeans import begin_choice, k_means_pieces
 from fastmmc.kernels.models import row_blocks
 
 # Rounds of k-means inside a cluster: a representative need not be an exact mean.
@@ -82,7 +82,7 @@ def cut(rows, count, rng):
         return np.arange(rows.shape[0])
     # Several tries for every center, as scikit-learn makes them, would take most of the time.
     seed = int(rng.integers(2**31))
-    chosen = yield from choose_pieces(begin_choice(rows, count, seed, tries=1))
+    chosen = yield from begin_choice(rows, count, seed, tries=1).choosing()
     centers = np.asarray(dense_rows(rows, chosen), dtype=np.float64)
     walker = Walker(Points(rows), "mean")
     for _ in range(INNER_ROUNDS):

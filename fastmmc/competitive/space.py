@@ -113,9 +113,8 @@ class FirstPrototypes:
 
     def choosing(self):
         """Choose the prototypes that are left; a generator of the operations of each choice."""
-        while self._choice is not None and not self._choice.is_complete:
-            self._choice.choose()
-            yield self._choice.cost
+        if self._choice is not None:
+            yield from self._choice.choosing()
 
     def take(self):
         """Return the (k, d) float64 prototypes; those that are not chosen yet are drawn at once."""

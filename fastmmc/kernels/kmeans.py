@@ -56,27 +56,28 @@ class PlusPlus:
     """k-means++ as scikit-learn does it, point by point, so that it can be stopped in between.
 
     ``rows`` are those of :func:`scale_rows`. Each of the k ``indices``, of which ``n_chosen`` are
-    chosen yet, is the best of ``tries`` candidates, by default 2 + log k; ``cost`` is how many
-    elementary operations a choice takes.
+    chosen yet, is the best of ``tries`` candidates, by default 2 + log k.
     """
 
     def __init__(self, rows, k, stream, weights, tries=None):
         self._rows, self._stream, self._weights = rows, stream, weights
         self._tries = 2 + int(np.log(k)) if tries is None else tries
         self._norms = row_norms(rows, squared=True)
-        self.cost = self._tries * (rows.nnz if issparse(rows) else rows.size)
+        self._cost = self._tries * (rows.nnz if issparse(rows) else rows.size)
         self.indices = np.empty(k, dtype=np.int64)
         self.indices[0] = stream.choice(rows.shape[0], p=weights / weights.sum())
         self._nearest = self._distances_to(self.indices[:1])[0]
         self._total = self._nearest @ weights
         self.n_chosen = 1
 
-    @property
-    def is_complete(self):
-        """Whether all points are chosen."""
-        return self.n_chosen == self.indices.size
+    def choosing(self):
+        """Choose all points and return their indices; yield the operations that each one took."""
+        while self.n_chosen < self.indices.size:
+            self._choose()
+            yield self._cost
+        return self.indices
 
-    def choose(self):
+    def _choose(self):
         """Choose one more point."""
         nearest, weights = self._nearest, self._weights
         drawn = self._stream.uniform(size=self._tries) * self._total
@@ -113,14 +114,6 @@ def begin_choice(rows, k, seed, weights=None, tries=None):
     return PlusPlus(rows, k, np.random.RandomState(seed), weights, tries)
 
 
-def choose_pieces(choice):
-    """Return the indices that a :class:`PlusPlus` chooses; a generator of costs ahead of each."""
-    while not choice.is_complete:
-        yield choice.cost
-        choice.choose()
-    return choice.indices
-
-
 def k_means(rows, k, seed, weights=None, init="k-means++", look=lambda: None):
     """Return labels (n,) int64 and centers (k, d) of a k-means clustering.
 
@@ -150,7 +143,7 @@ def k_means_pieces(rows, k, seed, weights=None, init="k-means++"):
         chosen = stream.choice(rows.shape[0], k, replace=False, p=weights / weights.sum())
         centers = dense_rows(rows, chosen)
     else:
-        chosen = yield from choose_pieces(PlusPlus(rows, k, stream, weights))
+        chosen = yield from PlusPlus(rows, k, stream, weights).choosing()
         centers = dense_rows(rows, chosen)
     cost = k * (rows.nnz if issparse(rows) else rows.size)
     n_rounds = min(ROUNDS, max(LEAST_ROUNDS, PIECE // max(1, cost)))

@@ -12,7 +12,7 @@ from fastmmc.core.execution import restart_stream
 from fastmmc.core.threads import run_to_end
 from fastmmc.kernels.cholesky import invert_triangle
 from fastmmc.kernels.gram import kernel_diagonal, kernel_points, kernel_product, kernel_rows
-from fastmmc.kernels.kmeans import begin_choice, choose_pieces
+from fastmmc.kernels.kmeans import begin_choice
 
 # The random stream that draws landmarks; those of restarts count from 0.
 LANDMARK_STREAM = 2**32 - 1
@@ -197,8 +197,7 @@ def _choose(X, kernel, form, rng, advance):
         indices = np.sort(rng.choice(X.shape[0], rank, replace=False))
     else:
         seed = int(rng.integers(2**31))
-        choice = begin_choice(X, rank, seed)
-        indices = run_to_end(choose_pieces(choice), lambda cost: advance(0))
+        indices = run_to_end(begin_choice(X, rank, seed).choosing(), lambda cost: advance(0))
     return indices, kernel_points(kernel, X, indices).astype(np.float64)
 
 
