@@ -8,7 +8,6 @@ exponential numbers over the chances, of which the least ones of all blocks win.
 from dataclasses import replace
 from math import isqrt
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,38 +22,20 @@ from fastmmc.rls.engine.coarse import Coarsening, nearest_of
 from fastmmc.rls.engine.groups import sums_of
 
 
-class _Nearest(NamedTuple):
-    """What gives the nearest seeds of a block's points; what a task can be sent."""
-
-    seeds: np.ndarray  # (g, d) float64
-    dtype: np.dtype
-
-    def __call__(self, rows):
-        """Return the checked points, the nearest seed of each and the squared distance from it."""
-        rows = check_block(rows, self.seeds.shape[1], self.dtype)
-        return rows, *nearest_of(self.seeds)(rows)
-
-
 def coarsen_blocks(blocks, sample, count, rng):
     """Return at most ``count`` cells of the points of blocks, and the points that are their seeds.
 
     ``sample`` are some of the points.
     """
     near = sample[np.sort(rng.choice(len(sample), count // 2, replace=False))].astype(np.float64)
-    shared = blocks.share(_Nearest(near, blocks.dtype))
-    seed = int(rng.integers(2**31))
     wanted = count - len(near)
-    tasks = [
-        blocks.task(_draw_far, rows, shared, wanted, (seed, at))
-        for at, rows in enumerate(blocks.rows)
-    ]
+    shared = blocks.share((near, blocks.dtype, wanted, int(rng.integers(2**31))))
+    tasks = [blocks.task(_draw_far, rows, shared, at) for at, rows in enumerate(blocks.rows)]
     keys, far = (np.concatenate(parts) for parts in zip(*blocks.fetch(tasks), strict=True))
     seeds = np.concatenate((near, far[np.argsort(keys, kind="stable")[:wanted]]))
-    shared = blocks.share(_Nearest(seeds, blocks.dtype))
-    masses, sums = blocks.total([blocks.task(_sum_cells, rows, shared) for rows in blocks.rows])
+    masses, sums = blocks.total(blocks.map(_sum_cells, seeds))
     used = masses > 0
-    place = blocks.share(np.cumsum(used) - 1)
-    members = blocks.join([blocks.task(_members, rows, shared, place) for rows in blocks.rows])
+    members = blocks.join(blocks.map(_members, (seeds, np.cumsum(used) - 1)))
     points = sums[used] / masses[used, None]
     return Coarsening(members, masses[used], np.arange(len(points)), points, False), seeds[used]
 
@@ -83,23 +64,25 @@ def label_blocks(call, blocks, sample, winner, width, rules, control):
     return result, basis[evenly(len(basis), max(1, isqrt(PRODUCTS // n)))]
 
 
-def _draw_far(rows, nearest, count, seed):
+def _draw_far(rows, shared, at):
     """Return the least keys of a block, (m,), and the points that have them."""
-    rows, _, squares = nearest(rows)
-    keys = np.random.default_rng(seed).exponential(size=len(rows))
+    near, dtype, count, seed = shared
+    rows = check_block(rows, near.shape[1], dtype)
+    _, squares = nearest_of(near)(rows)
+    keys = np.random.default_rng((seed, at)).exponential(size=len(rows))
     chosen = np.flatnonzero(squares > 0)
     keys = keys[chosen] / squares[chosen]
     first = np.argsort(keys, kind="stable")[:count]
     return keys[first], rows[chosen[first]].astype(np.float64)
 
 
-def _sum_cells(rows, nearest):
+def _sum_cells(rows, seeds):
     """Return how many of a block's points each cell has, and their sums."""
-    rows, cells, _ = nearest(rows)
-    g = len(nearest.seeds)
+    cells, g = nearest_of(seeds)(rows)[0], len(seeds)
     return np.bincount(cells, minlength=g), sums_of(rows, cells, g)
 
 
-def _members(rows, nearest, place):
-    """Return the cells of a block's points."""
-    return place[nearest(rows)[1]]
+def _members(rows, shared):
+    """Return the cells of a block's points; ``place`` tells which of the seeds have one."""
+    seeds, place = shared
+    return place[nearest_of(seeds)(rows)[0]]

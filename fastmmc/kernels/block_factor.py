@@ -176,14 +176,10 @@ def make_block_factor(blocks, lam, kernel, basis, dtype, coef=None):
             f"up to {left_out:.3g}: give a larger lam, or a higher rank, or centre the points"
         )
     make = blocks.share(_Features(kernel, basis, to_Z, d, dtype or blocks.dtype))
-    features = blocks.keep([blocks.task(_call, make, rows) for rows in blocks.rows])
+    features = blocks.keep([blocks.task(_Features.__call__, make, rows) for rows in blocks.rows])
     (L,) = blocks.total([blocks.task(_square, Z) for Z in features])
     half = ridge_root(L, lam)
     return BlockFactor(lam, kernel, basis, to_Z @ half, half, blocks, features)
-
-
-def _call(function, rows):
-    return function(rows)
 
 
 def _square(Z):
