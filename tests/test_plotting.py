@@ -344,9 +344,9 @@ def test_the_numbers_of_clusters_are_drawn_with_scores_and_errors(choice):
         assert points.get_alpha() == 0.5
     _, axes = plt.subplots(1, 3)
     assert ChoiceDisplay.from_result(result, ax=axes).axes_.tolist() == axes.tolist()
-    with pytest.raises(ValueError, match="ax must hold three Axes; got 1"):
+    with pytest.raises(ValueError, match="ax must hold 3 Axes, one a panel; got 1"):
         ChoiceDisplay.from_result(result, ax=axes[0])
-    with pytest.raises(ValueError, match="ax must hold one Axes; got 3"):
+    with pytest.raises(ValueError, match="ax must hold 1 Axes, one a panel; got 3"):
         ChoiceDisplay.from_result(choice[1], ax=axes)
 
 
@@ -437,7 +437,7 @@ def test_shaking_draws_into_given_axes(overlapping):
     _, axes = plt.subplots(1, 2)
     display = ShakingDisplay.from_points(overlapping, 3, rounds=(0,), ax=axes)
     assert display.axes_.tolist() == axes.tolist()
-    with pytest.raises(ValueError, match="one Axes for each of 2 panels; got 1"):
+    with pytest.raises(ValueError, match="ax must hold 2 Axes, one a panel; got 1"):
         display.plot(axes[0])
 
 
@@ -595,7 +595,7 @@ def test_segments_go_into_given_axes_and_must_fit_the_picture(picture):
     _, axes = plt.subplots(1, 2)
     display = SegmentationDisplay.from_result(result, image, ax=axes)
     assert display.axes_.tolist() == axes.tolist()
-    with pytest.raises(ValueError, match="two Axes; got 1"):
+    with pytest.raises(ValueError, match="ax must hold 2 Axes, one a panel; got 1"):
         display.plot(axes[0])
     for wrong in (image[1:], image[..., 0], image[0], image[..., 0].ravel()):
         with pytest.raises(ValueError, match=r"the shape \(6, 9, 3\) of the one in the result"):

@@ -160,13 +160,13 @@ axes_ : (panels,) array of matplotlib.axes.Axes
     The Axes that they were drawn in.
 figure_ : matplotlib.figure.Figure
     The figure that holds them."""
-    _panels: Callable[[], tuple[Sequence[str], str]]
+    _panels: Callable[[], Sequence[str]]  # their titles
 
     def _plot(self, ax, **kwargs):
         axes = np.ravel(self._new_axes() if ax is None else ax)
-        titles, wanted = self._panels()
+        titles = self._panels()
         if axes.size != len(titles):
-            raise ValueError(f"ax must hold {wanted}; got {axes.size}")
+            raise ValueError(f"ax must hold {len(titles)} Axes, one a panel; got {axes.size}")
         for index, (panel, title) in enumerate(zip(axes, titles, strict=True)):
             self._draw(panel, index, **kwargs)
             panel.set_title(title)

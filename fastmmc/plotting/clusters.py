@@ -156,8 +156,7 @@ class ShakingDisplay(PanelsDisplay, drawn_by="scatter", such_as="``alpha``"):
         return axes[:panels]
 
     def _panels(self):
-        """Return the titles of the panels, and what ``ax`` must hold."""
-        return self.titles, f"one Axes for each of {len(self.labels)} panels"
+        return self.titles
 
     def _draw(self, ax, index, **kwargs):
         k = int(max(labels.max() for labels in self.labels)) + 1
@@ -260,8 +259,7 @@ class SegmentationDisplay(PanelsDisplay, drawn_by="imshow", such_as="``interpola
         return {"ncols": 2, "figsize": size}
 
     def _panels(self):
-        """Return the titles of the panels, and what ``ax`` must hold."""
-        return ("picture", f"{self.k} segment{'s' * (self.k != 1)}"), "two Axes"
+        return "picture", f"{self.k} segment{'s' * (self.k != 1)}"
 
     def _draw(self, ax, index, **kwargs):
         pixels = self.segments if index else self.image

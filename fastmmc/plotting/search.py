@@ -140,17 +140,14 @@ class ChoiceDisplay(ResultDisplay, PanelsDisplay, drawn_by="scatter", such_as="`
     errors: dict[int, float]
 
     def _figure(self):
-        panels = len(self._panels()[0])
+        panels = len(self._panels())
         widths = (2.0, 1.0, 1.0)[:panels]  # the legend needs room
         return {"ncols": panels, "figsize": (3.6 * sum(widths), 4.0), "width_ratios": widths}
 
     def _panels(self):
-        """Return the titles of the panels, and what ``ax`` must hold."""
         k = int(self.winner.labels.max()) + 1
         first = f"{k} cluster{'s' * (k != 1)}"
-        if not self.scores:
-            return [first], "one Axes"
-        return [first, "score of each k", "error of each k"], "three Axes"
+        return [first, "score of each k", "error of each k"] if self.scores else [first]
 
     def _draw(self, ax, index, **kwargs):
         if index == 0:
