@@ -19,7 +19,7 @@ from fastmmc.core import validation
 from fastmmc.data import blocks, passes
 from fastmmc.data.sizes import sizes_within
 from fastmmc.datasets import make_nine_gaussians
-from fastmmc.kernels import block_factor
+from fastmmc.kernels import block_factor, nystroem
 from fastmmc.registry import registry_name
 from fastmmc.rls import blocked
 from fastmmc.rls.engine import coarse
@@ -440,6 +440,12 @@ def test_a_factor_has_the_width_of_clusterings_into_its_k(mapped):
     F = fastmmc.factor(mapped, k=9, rank=RANK, random_state=0)
     assert F.kernel.sigma == run(mapped, 9, sigma=None).params["sigma"]
     assert F.kernel.sigma < fastmmc.factor(mapped, rank=RANK, random_state=0).kernel.sigma
+
+
+@pytest.mark.parametrize("kind", [float, np.float32])
+def test_a_share_of_the_points_is_no_more_than_the_automatic_rank(mapped, monkeypatch, kind):
+    monkeypatch.setattr(nystroem, "AUTO_RANK", 10)
+    assert len(fastmmc.factor(mapped, rank=kind(0.5), random_state=0).basis) == 10
 
 
 def test_other_methods_refuse_a_factor_in_blocks(mapped):

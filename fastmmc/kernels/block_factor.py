@@ -195,10 +195,9 @@ def check_block_form(blocks, kernel, rank, landmarks, rank_tol, dtype):
     """
     if kernel.name == "precomputed":
         raise ValueError("kernel='precomputed' needs the whole Gram matrix, and X is in blocks")
-    if isinstance(rank, float):
-        n = blocks.shape[0]
-        rank = max(1, min(auto_rank(n), round(rank * n))) if 0 < rank <= 1 else rank
     form = check_form(blocks, kernel, rank, landmarks, rank_tol, dtype)
+    if isinstance(rank, float | np.floating):
+        form = replace(form, rank=min(form.rank, auto_rank(blocks.shape[0])))
     if form.rank is None:
         raise ValueError(
             "rank=None asks for the dense hat matrix, which points in blocks cannot have; give a "
