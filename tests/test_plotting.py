@@ -648,6 +648,8 @@ def test_exemplars_are_drawn_with_the_names_of_a_frame(blobs):
     expected = (points - X.mean().to_numpy()) / np.r_[blobs[0].std(axis=0), 1.0]
     np.testing.assert_allclose(display.values, expected, atol=1e-12)
     np.testing.assert_allclose(ExemplarDisplay.from_result(result, count=2).values, display.values)
+    unnamed = fastmmc.umc_rls(X.to_numpy(), 3, n_init=2, random_state=0, sizes="equal")
+    assert ExemplarDisplay.from_result(unnamed, X).feature_names == list(X.columns)
 
 
 def test_exemplars_of_sparse_points_and_of_many_features(rng):

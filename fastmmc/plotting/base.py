@@ -217,7 +217,7 @@ def _points_of(result):
     return result.model.points
 
 
-def known_names(result, X=None):
+def known_names(result, X):
     """Return the names of what points consist of, as X or a result has them; None without any."""
     if result.coding is not None:
         return result.coding.features

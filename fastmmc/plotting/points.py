@@ -156,7 +156,7 @@ class ExemplarDisplay(ResultDisplay, Display, drawn_by="imshow", such_as="``cmap
         else:
             mean, variance = points.mean(axis=0), points.var(axis=0)
         values = (rows - mean) / np.sqrt(np.where(variance > 0, variance, 1.0))
-        names = feature_names(known_names(result), points.shape[1])
+        names = feature_names(known_names(result, X), points.shape[1])
         return cls(values, [f"{h}: {i}" for h, i in shown], names).plot(ax, **kwargs)
 
 
