@@ -159,9 +159,7 @@ class Space(OneLine):
     n_features: int  # columns of the points
     dtype: np.dtype  # of the training points
     kernel: Kernel = Kernel("linear")  # of the features, with its widths set
-    basis: np.ndarray | csr_array | None = (
-        None  # (b, d) float64, the landmarks B; None: no features
-    )
+    basis: np.ndarray | csr_array | None = None  # (b, d) float64, landmarks B; None: no features
     to_Z: np.ndarray | None = None  # (b, r) float64, the matrix T
     indices: np.ndarray | None = None  # (b,) int64, which training points B are, if they are
 

@@ -169,7 +169,7 @@ def form_features(X, kernel, form, seed, look=lambda ahead=0.0: None):
     return make_features(X, kernel, form, rng, lambda n_rows, ahead=0.0: look(ahead))
 
 
-def with_landmarks(X, kernel, form, seed, look=lambda ahead=0.0: None):
+def with_landmarks(X, kernel, form, seed, look):
     """Return a checked form with the points that :func:`form_features` would choose as landmarks.
 
     Not for pivots, which are chosen while the features are made.
