@@ -234,8 +234,8 @@ def run_restarts(make_search, n_init, control):
     """Run restarts in threads until all have ended or something stops them.
 
     ``make_search(index)`` returns a search: ``step(budget)`` -> ended, ``fraction()``,
-    ``finish()``, and an attribute ``objective``. Returns the searches that ended, None for the
-    others (if none ended, those that began), the Status, and how many ended.
+    ``finish()``, and an attribute ``objective``. Returns the searches that ended (if none did, those
+    that began) by their index in its order, the Status, and how many ended.
     """
     stop = threading.Event()
     fractions = np.zeros(n_init)
@@ -288,8 +288,7 @@ def run_restarts(make_search, n_init, control):
     if not done:
         for search in started.values():
             search.finish()
-    chosen = done or started
-    return [chosen.get(index) for index in range(n_init)], status, len(done)
+    return dict(sorted((done or started).items())), status, len(done)
 
 
 def finish(work):
@@ -399,13 +398,13 @@ def best_of_restarts(make_search, n_init, control):
     ``trace``. If no start ended, the best of those that began wins.
     """
     searches, status, n_done = run_restarts(make_search, n_init, control)
-    ended = [(i, s) for i, s in enumerate(searches) if s is not None]
-    best_init, best = min(ended, key=lambda pair: _rank(pair[1]))
+    best_init = min(searches, key=lambda index: _rank(searches[index]))
+    best = searches[best_init]
     if status == Status.CONVERGED:
         status = Status.TIME_LIMIT if control.shortage else best.status
     warn_if_stopped(status, n_done, n_init, control.shortage)
     status = rate_figures(status, objective=best.objective, history=best.history)
-    objectives = np.array([search.objective for _, search in ended])
+    objectives = np.array([search.objective for search in searches.values()])
     return Outcome(best, best_init, objectives, n_init, status)
 
 
