@@ -448,6 +448,15 @@ def test_a_share_of_the_points_is_no_more_than_the_automatic_rank(mapped, monkey
     assert len(fastmmc.factor(mapped, rank=kind(0.5), random_state=0).basis) == 10
 
 
+def test_a_factor_in_blocks_takes_points_of_any_form(mapped):
+    F = fastmmc.factor(mapped, rank=RANK, random_state=0)
+    few = np.array(mapped[:3])
+    np.testing.assert_array_equal(F.transform(few.tolist()), F.transform(few))
+    for wrong, message in ((few[0], "Expected 2D array"), (few[:0], "0 sample")):
+        with pytest.raises(ValueError, match=message):
+            F.transform(wrong)
+
+
 def test_other_methods_refuse_a_factor_in_blocks(mapped):
     F = fastmmc.factor(mapped, rank=RANK, random_state=0)
     with pytest.raises(TypeError, match="points in blocks"):

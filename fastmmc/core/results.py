@@ -18,7 +18,7 @@ from fastmmc.core.saving import Savable, stored
 from fastmmc.core.status import STATUS_TEXT, Status
 from fastmmc.core.types import MatrixLike
 from fastmmc.data import memberships
-from fastmmc.data.blocks import in_blocks, map_rows
+from fastmmc.data.blocks import map_rows
 from fastmmc.profile import ClusterProfile, profile_of
 
 __all__ = [
@@ -178,11 +178,8 @@ class ClusteringResult(Savable, Listed, Named):
         ValueError
             If the columns of X have other names than those of the training points.
         """
-        X = self._in_numbers(X)
-        if in_blocks(X):
-            light = self._without_labels()
-            return map_rows(light._scores, X, len(self.sizes), np.dtype(np.float64))
-        return self._scores(X)
+        X, light = self._in_numbers(X), self._without_labels()
+        return map_rows(light._scores, X, len(self.sizes), np.dtype(np.float64))
 
     # Estimators, which have checked the names themselves, call what checks no more.
 
@@ -206,10 +203,7 @@ class ClusteringResult(Savable, Listed, Named):
         (m,) int64 array
             Clusters 0..k-1. For a Dask array, a Dask array that is not yet computed.
         """
-        X = self._in_numbers(X)
-        if in_blocks(X):
-            return map_rows(self._without_labels()._nearest, X)
-        return self._nearest(X)
+        return map_rows(self._without_labels()._nearest, self._in_numbers(X))
 
     def profile(self, X: MatrixLike) -> ClusterProfile:
         """Return what is in each cluster: sizes, medians or frequent categories, typical rows.

@@ -80,7 +80,12 @@ def make_blocks(X, width=1, n_jobs=None):
 
 
 def map_rows(function, X, width=None, dtype=np.int64):
-    """Return ``function(rows)`` of all rows, (n,) or (n, width): of a Dask array as another one."""
+    """Return ``function(rows)`` of all rows, (n,) or (n, width): of a Dask array as another one.
+
+    What is not in blocks is given to the function as it is.
+    """
+    if not in_blocks(X):
+        return function(X)
     if not validation.is_dask(X):
         pieces = [function(np.asarray(X[slice(*at)])) for at in pairwise(split_rows(*X.shape))]
         return np.concatenate(pieces)
