@@ -234,8 +234,8 @@ def run_restarts(make_search, n_init, control):
     """Run restarts in threads until all have ended or something stops them.
 
     ``make_search(index)`` returns a search: ``step(budget)`` -> ended, ``fraction()``,
-    ``finish()``, and an attribute ``objective``. Returns the searches that ended (if none did, those
-    that began) by their index in its order, the Status, and how many ended.
+    ``finish()``, and an attribute ``objective``. Returns the searches that ended (if none did,
+    those that began) by their index and in its order, the Status, and how many ended.
     """
     stop = threading.Event()
     fractions = np.zeros(n_init)
@@ -310,11 +310,12 @@ class History:
     """What a search notes along its way: the objective after so many moves or generations."""
 
     def __init__(self):
-        self._entries = []
+        self._counts, self._values = [], []
 
     def note(self, count, value):
         """Append an entry."""
-        self._entries.append((int(count), float(value)))
+        self._counts.append(int(count))
+        self._values.append(float(value))
 
     def drain(self, entries, pos, slot):
         """Take the entries of a compiled loop, which counts them in pos[slot]."""
@@ -322,13 +323,10 @@ class History:
             self.note(count, value)
         pos[slot] = 0
 
-    def counts(self):
-        """Return the counts, (T,) int64."""
-        return np.array([count for count, _ in self._entries], dtype=np.int64)
-
-    def values(self):
-        """Return the objectives, (T,) float64."""
-        return np.array([value for _, value in self._entries], dtype=np.float64)
+    def arrays(self, counted):
+        """Return the objectives, (T,), and the trace of the counts of what is ``counted``."""
+        counts = np.array(self._counts, dtype=np.int64)
+        return np.array(self._values, dtype=np.float64), {counted: counts}
 
 
 class SlicedSearch:
@@ -364,7 +362,7 @@ class SlicedSearch:
 
     def _end_history(self, counted):
         """Take what was noted along the way, by the number of what is ``counted`` until then."""
-        self.history, self.trace = self._history.values(), {counted: self._history.counts()}
+        self.history, self.trace = self._history.arrays(counted)
 
 
 @dataclass(frozen=True, eq=False)

@@ -379,7 +379,7 @@ class Descent:
         (loss,) = blocks.total(self._tasks(_residuals, (rule, factor.half, W)))
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
         loo_mse = float(loss) / (goal.k * goal.n)
-        history = self.history.values()
+        history, trace = self.history.arrays("passes")
         status = rate_figures(self.status, loo_mse=loo_mse, history=history)
         own = {"lam": factor.lam, "rank": factor.rank} | values(call, SizeParameters)
         d, dtype = blocks.shape[1], blocks.dtype
@@ -392,7 +392,7 @@ class Descent:
             sizes=sizes,
             size_bounds=np.column_stack((goal.lower, goal.upper)),
             history=history,
-            trace={"passes": self.history.counts()},
+            trace=trace,
             objectives=np.array([objective]),
             best_init=0,
             params=found.params | own,

@@ -79,7 +79,7 @@ def test_rounds_are_those_of_the_twin(seed, pairwise):
     np.testing.assert_array_equal(one.labels, best[1])
     np.testing.assert_allclose(one.centers, best[2], rtol=1e-9)
     np.testing.assert_allclose(
-        one._history.values(), [r[0] for r in rounds[: one.n_iter]], rtol=1e-12
+        one._history.arrays("rounds")[0], [r[0] for r in rounds[: one.n_iter]], rtol=1e-12
     )
 
 
