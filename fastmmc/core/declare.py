@@ -214,14 +214,13 @@ def declared(group):
     found = {
         one.name: Parameter(one.name, one.type, one.default, one.kw_only, **one.metadata)
         for one in fields(group)
-        if one.init
     }
     order = []
     for base in reversed(group.__mro__):
         if is_dataclass(base):
             at = order.index(base._before) if base._before in order else len(order)
             order[at:at] = [one.name for one in fields(base) if one.name not in order]
-    return sorted((found[name] for name in order if name in found), key=lambda one: one.kw_only)
+    return sorted((found[name] for name in order), key=lambda one: one.kw_only)
 
 
 def values(call, *groups):
