@@ -33,7 +33,6 @@ class _Recursion(RunParameters, before="n_init"):
     )
     method_params: dict[str, Any] | None = parameter(
         default=None,
-        kind="dict",
         doc="""
         Parameters of the method, as ``{"C": 10.0, "balance": 0.3}``. An integer ``rank`` counts
         for all points; a leaf of fewer points takes as many landmarks as it has points.

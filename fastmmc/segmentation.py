@@ -66,7 +66,6 @@ class _SegmentCall(RunParameters, before="n_init"):
     )
     method_params: dict[str, Any] | None = parameter(
         default=None,
-        kind="dict",
         doc="""
         Further parameters of the method, as ``C`` or ``balance``. Methods for two clusters get
         ``balance=0.8`` by default: either cluster has at least a tenth of the pixels that are split

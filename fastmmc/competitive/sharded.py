@@ -130,7 +130,6 @@ class _ShardedCall(
     )
     method_params: dict[str, Any] | None = parameter(
         default=None,
-        kind="dict",
         doc="""
         Parameters of the method: ``alpha``, ``beta``, ``schedule``, ``online_first_epoch``,
         ``per_constraint``, as far as it has them.

@@ -179,7 +179,7 @@ class KernelParameters(Parameters):
     degree: int = parameter(default=3, least=1, doc='Degree of "poly".')
     coef0: float = parameter(default=1.0, doc='Constant of "linear" and "poly", >= 0.')
     kernel_params: dict[str, Any] | None = parameter(
-        default=None, kind="dict", doc="Arguments of a callable kernel."
+        default=None, doc="Arguments of a callable kernel."
     )
 
 
@@ -294,7 +294,6 @@ class BinarySizeParameters(SizeParameters):
 
     balance: float | None = parameter(
         default=None,
-        least=0,
         below=1,
         doc="""
         Every size stays within balance * n / 2 of its target, 0 <= balance < 1: with equal targets

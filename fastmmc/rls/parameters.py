@@ -124,7 +124,6 @@ class UMCRLSSizes(SizeParameters):
     )
     balance: float | None = parameter(
         default=None,
-        least=0,
         doc="""
         Sizes stay within balance * n / k of their targets. None: 0 with ``target_sizes``, else 0.2
         ("memetic") or looser.
