@@ -201,7 +201,9 @@ def _read_earlier(before, X, rows, n):
         n_numbers = int(labels.max(initial=-1)) + 1
         places = np.where(labels >= 0, np.searchsorted(numbers, labels), -1)
     if rows is not None:
-        rows = integer_labels("rows", rows, n, "earlier row")
+        given, rows = rows, integer_labels("rows", rows, n, "earlier row")
+        if np.asarray(given).dtype == bool:
+            raise ValueError("rows must tell the earlier row of each point, -1: none; got a mask")
         if rows.size and not -1 <= rows.min() <= rows.max() < places.size:
             raise ValueError(
                 f"rows must be from -1 to {places.size - 1}, the last row of before; got values "

@@ -202,6 +202,8 @@ def test_wrong_calls(result, blobs):
         keep(result, result, rows=range(1, 13))
     with pytest.raises(ValueError, match="rows must have one earlier row for each of the 12 p"):
         keep(result, result, rows=[0])
+    with pytest.raises(ValueError, match="got a mask"):
+        keep(result, result, rows=[True] * 12)
     with pytest.raises(ValueError, match="before must have one label for each of the 12 points"):
         keep(result, [0] * 5)
     with pytest.raises(ValueError, match="before must hold integers from 0 on"):
