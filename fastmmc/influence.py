@@ -17,8 +17,7 @@ from fastmmc.core.parameters import RandomState
 from fastmmc.core.types import MatrixLike
 from fastmmc.profile import distinct_names
 
-# What is said above the shares, and how many of them are shown.
-HEADLINE = "points that change their cluster if a feature is shuffled, mean (deviation)"
+# Shares that are shown.
 FEATURES_SHOWN = 20
 
 
@@ -55,7 +54,7 @@ class FeatureInfluence(OneLine, Listed, Named):
     by_cluster: NDArray[np.float64] = field(repr=False)
 
     def _headline(self):
-        return HEADLINE
+        return "points that change their cluster if a feature is shuffled, mean (deviation)"
 
     def _rows(self):
         """Return the shares by the names of the features, the largest first."""

@@ -102,9 +102,6 @@ class Tree:
     def __repr__(self):
         return f"Tree({len(self.nodes)} nodes, {self._n_clusters} clusters)"
 
-    def __str__(self):
-        return self.as_text()
-
     def _check_values(self):
         """Check that saved nodes are in their order and make one tree."""
         pending, n_clusters = [0], 0
@@ -147,6 +144,8 @@ class Tree:
                 pending.append((node.right, f"{rest}`-- ", f"{rest}    "))
                 pending.append((node.left, f"{rest}|-- ", f"{rest}|   "))
         return "\n".join(lines)
+
+    __str__ = as_text
 
     def linkage(self) -> NDArray[np.float64]:
         """Return the splits as a linkage matrix, as :mod:`scipy.cluster.hierarchy` has it.
