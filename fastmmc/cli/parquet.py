@@ -70,6 +70,8 @@ class LargeFile:
         told = (file.schema_arrow.pandas_metadata or {}).get("index_columns", ())
         names = [name for name in file.schema_arrow.names if name not in told]
         with tables.errors_about(path):
+            if len({*names}) < len(names):
+                raise ValueError("several columns have one name; give them different ones")
             features, self._label = asked.choose(len(names), names)
         self._keeps_all = asked.are_listed
         self._all = names

@@ -272,6 +272,14 @@ def test_what_blocks_cannot_do_is_done_in_memory(points, tmp_path, capsys, monke
     assert why in error_of(capsys, *given, "--state", "state")
 
 
+def test_columns_of_one_name_are_refused(points, tmp_path, capsys):
+    a, b = points[0].T
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table([a, b, a], names=["a", "b", "a"]), path)
+    wrong = error_of(capsys, "cluster", path, *LARGE)
+    assert "t.parquet: several columns have one name; give them different ones" in wrong
+
+
 def test_the_end_of_a_state_is_not_that_of_a_time(table, tmp_path, capsys):
     state = ["--state", tmp_path / "state", "--max-time", 9]
     assert "--max-time: a .parquet" in error_of(capsys, "cluster", table, *LARGE, *state)
