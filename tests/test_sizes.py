@@ -99,6 +99,11 @@ def test_shares_are_sizes(n):
     assert same.sum() == n
 
 
+def test_shares_that_miss_their_sum_are_sizes_of_all_points():
+    targets = sizes.size_rule(2**27, 3, target_sizes=[0.3333333] * 3).targets
+    assert targets.sum() == 2**27 and np.ptp(targets) == 1
+
+
 def test_least_and_greatest_size():
     rule = sizes.size_rule(100, 4, min_size=20, max_size=30)
     assert rule.bounded and rule.bounds.tolist() == [[20, 30]] * 4

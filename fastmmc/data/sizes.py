@@ -246,7 +246,7 @@ def random_labels_of_masses(masses, k, rng, rule, known=None):
 
 def proportional_sizes(sizes, n):
     """Return sizes in the same proportions with sum n, the first largest remainders rounded up."""
-    exact = np.asarray(sizes) * (n / max(1, np.sum(sizes)))
+    exact = np.asarray(sizes) * (n / (np.sum(sizes) or 1))
     new = np.floor(exact).astype(np.int64)
     new[np.argsort(new - exact, kind="stable")[: n - new.sum()]] += 1
     return new
