@@ -376,6 +376,8 @@ class Source:
             ) from error
         if self._delimiter is None and text.strip():
             self._delimiter = tables.delimiter_of(self._path, text)
+        if self._line == 1 and tables.DELIMITER_LINE.fullmatch(text):
+            return []
         return tables.cells_of(text, self._line, self._delimiter or ",")
 
 

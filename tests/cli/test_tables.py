@@ -676,6 +676,9 @@ def test_the_line_in_which_excel_tells_the_delimiter_is_no_row(capsys, tmp_path,
     assert run("cluster", path, "-k", 2, "--append") == 0
     first = f"sep={mark}", f"a{mark}b{mark}cluster"
     assert (*capsys.readouterr().out.splitlines()[:2],) == first
+    assert run("stream", path, "-k", 2) == 0
+    out, told = capsys.readouterr()
+    assert len(out.splitlines()) == 1 + 3 and "blank" not in told
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be"])
