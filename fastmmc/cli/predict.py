@@ -38,7 +38,7 @@ def _predict(args):
     if args.out is not None:
         common.check_labels_out(args.out, args.source)
     model, columns = _read_model(args.model)
-    coding = _coding_of(model)
+    coding = _told(model, "coding")
     asked = sources.asked_columns(args)
     if columns is not None and not (asked.features or asked.left_out):
         asked = columns
@@ -57,32 +57,27 @@ def _predict(args):
     print(common.format_report(headline, rows), file=sys.stderr if args.out is None else None)
 
 
-def _result_of(model):
-    """Return what knows the columns: a model, or the result in it whose clusters it numbers."""
-    return getattr(model, "result", model)
-
-
-def _coding_of(model):
-    """Return how columns become numbers; None where they are, or the model does not tell."""
-    result = _result_of(model)
-    return getattr(result, "coding_", getattr(result, "coding", None))
+def _told(model, name):
+    """Return what a result or an estimator tells, or the result in it whose clusters it numbers."""
+    result = getattr(model, "result", model)
+    # Without its underscore, an attribute of an estimator is a parameter.
+    return getattr(result, f"{name}_", getattr(result, name, None))
 
 
 def _size_rows(model, labels):
     """Return the rows of the report on the sizes of clusters, and their lasting numbers."""
-    result = _result_of(model)
-    n_clusters = len(getattr(result, "sizes", getattr(result, "sizes_", ())))
-    rows = []
-    if result is not model:
+    sizes, rows = _told(model, "sizes"), []
+    if hasattr(model, "numbers"):
         numbers = np.sort(model.numbers)
         labels = np.searchsorted(numbers, labels)
         rows.append(("numbers", " ".join(map(str, numbers))))
-    return [*rows, ("sizes", " ".join(map(str, np.bincount(labels, minlength=n_clusters))))]
+    counts = np.bincount(labels, minlength=0 if sizes is None else len(sizes))
+    return [*rows, ("sizes", " ".join(map(str, counts)))]
 
 
 def _labels(model, X):
     """Return the clusters of new points, which are numbers already."""
-    if _coding_of(model) is not None:
+    if _told(model, "coding") is not None:
         return model._nearest(X)
     with warnings.catch_warnings():
         # The columns were found by their names.
@@ -97,7 +92,7 @@ def _read_model(path):
         raise ValueError(f"{path} holds {type(model).__name__}, which does not predict")
     _, header = saving.read_archive(path)
     extra = header.get("extra")
-    coding = _coding_of(model)
+    coding = _told(model, "coding")
     if isinstance(extra, dict) and "columns" in extra:
         if extra.keys() & OLD_KEYS:
             raise ValueError(f"{path} was made by an earlier version of fastmmc; make it anew")
@@ -108,8 +103,7 @@ def _read_model(path):
             return model, columns
         except (AttributeError, ValueError, KeyError) as error:
             raise ValueError(f"{path} is damaged: what it tells of columns is wrong") from error
-    result = _result_of(model)
-    names = getattr(result, "feature_names_in", getattr(result, "feature_names_in_", None))
+    names = _told(model, "feature_names_in")
     if coding is not None:
         names = [column.name for column in coding.used]
         if all(map(is_whole, names)):  # they are numbers of columns without names

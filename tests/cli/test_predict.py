@@ -98,12 +98,13 @@ def test_models_that_the_library_has_saved(capsys, tmp_path, frame):
     path, new = tmp_path / "model.npz", tmp_path / "new.csv"
     frame.assign(e=0.0)[list("edcba")].to_csv(new, index=False)
     result = fastmmc.umc_rls(frame, 3, n_init=2, random_state=0)
-    estimator = fastmmc.WTA(3, random_state=0).fit(frame)
-    for made in (result, estimator):
+    online = fastmmc.WTA(3, random_state=0).fit(frame)
+    for made in (result, online, fastmmc.UMCRLS(3, random_state=0).fit(frame)):
         made.save(path)
         found, told = labels_of(capsys, "predict", path, new)
         np.testing.assert_array_equal(found, made.predict(frame))
-        assert "warning" not in told
+        sizes = " ".join(map(str, np.bincount(found, minlength=3)))
+        assert f"\nsizes      {sizes}\n" in told and "warning" not in told
     replace(result, feature_names_in=None).save(path)
     given = ["predict", path, new, "--drop", "e", "--columns", "a,b,c,d"]
     np.testing.assert_array_equal(labels_of(capsys, *given)[0], result.predict(frame))
