@@ -71,13 +71,17 @@ class Column:
     name: str
     said: str
 
-    width: ClassVar[int] = 0
     kind: ClassVar[str] = "nothing"
 
     @property
     def features(self) -> list[str]:
-        """The names of the numbers that it became."""
-        return [self.name] * self.width
+        """The names of the numbers that a cell becomes."""
+        return []
+
+    @property
+    def width(self) -> int:
+        """How many numbers these are."""
+        return len(self.features)
 
 
 @stored()
@@ -112,14 +116,9 @@ class NumberColumn(Column):
             raise ValueError(f"column {self.name!r} has numbers that cannot be")
 
     @property
-    def width(self):
-        """How many numbers a cell becomes."""
-        return 2 if self.marker else 1
-
-    @property
     def features(self):
-        """The names of the numbers that it became."""
-        return [self.name, f"{self.name} is missing"][: self.width]
+        """The name, and one for the column that marks missing cells."""
+        return [self.name, f"{self.name} is missing"] if self.marker else [self.name]
 
     def code(self, values: Values) -> Coded:
         """Return the numbers of cells."""
@@ -184,9 +183,9 @@ class DateColumn(Column):
             raise ValueError(f"column {self.name!r} has numbers that cannot be")
 
     @property
-    def width(self):
-        """How many numbers a cell becomes."""
-        return (self.scale > 0) + 2 * len(self.cycles)
+    def features(self):
+        """The name, as often as there are numbers."""
+        return [self.name] * ((self.scale > 0) + 2 * len(self.cycles))
 
     def code(self, values: Values) -> Coded:
         """Return the numbers of cells."""
@@ -219,13 +218,8 @@ class CategoryColumn(Column):
     kind: ClassVar[str] = "categories"
 
     @property
-    def width(self):
-        """How many numbers a cell becomes."""
-        return len(self.levels)
-
-    @property
     def features(self):
-        """The names of the numbers that it became."""
+        """A name for each level."""
         return [f"{self.name} = {level}" for level in self.levels]
 
     def code(self, values: Values) -> Coded:
