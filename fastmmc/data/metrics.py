@@ -322,12 +322,10 @@ def _affinities(D):
     i, j, d = i[others], j[others], d[others]
     ends, both = np.concatenate((i, j)), np.concatenate((d, d))
     counts = np.bincount(ends, minlength=n)
-    order = np.argsort(both)
-    rows = ends[order], np.arange(both.size)
-    of_point = csr_array((both[order], rows), shape=(n, both.size)).data
-    middle = np.minimum(np.cumsum(counts) - counts + counts // 2, max(of_point.size - 1, 0))
     mean = d.mean() if d.any() else 1.0
-    widths = of_point[middle] if of_point.size else np.ones(n)
+    # Point by point, and one more behind them for last points without neighbours.
+    distances = np.append(both[np.lexsort((both, ends))], mean)
+    widths = distances[np.cumsum(counts) - counts + counts // 2]
     widths = np.where(widths > 0, widths, mean)
     W = csr_array((np.exp(-(d / widths[i]) * (d / widths[j])), (i, j)), shape=(n, n))
     W = W.maximum(W.T)
