@@ -120,7 +120,8 @@ def naming(name):
 
 
 def to_array(name, values):
-    """Return the values of a parameter as an array of whatever they hold."""
+    """Return the values of a parameter, none of them masked, as an array of whatever they hold."""
+    refuse_masked(name, values)
     with naming(name):
         return np.asarray(values)
 

@@ -28,7 +28,7 @@ from fastmmc.data.columns import (
     unused_numbers,
     yeo_johnson,
 )
-from fastmmc.data.frames import Frame, is_frame, read_frame, read_values, refuse_masked
+from fastmmc.data.frames import Frame, is_frame, read_frame, read_values
 from fastmmc.data.units import have_different_units, warn_of_units
 
 
@@ -184,7 +184,6 @@ def as_frame(X) -> Frame:
         return X
     if is_frame(X):
         return read_frame(X)
-    refuse_masked("X", X)
     array = validation.to_array("X", X)
     if array.ndim != 2:
         raise ValueError(f"X must be a table or have two dimensions; got shape {array.shape}")

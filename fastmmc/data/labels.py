@@ -7,7 +7,6 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 from fastmmc.core import validation
-from fastmmc.data.frames import refuse_masked
 
 # Objects and labels are numbered below this.
 MOST_OBJECTS = 2**62
@@ -82,7 +81,6 @@ def read_known_labels(labels, n, k=None, *, name="known_labels"):
 
 def _column(labels, n, name):
     """Return n labels of any type; a list keeps its numbers beside strings."""
-    refuse_masked(name, labels)
     values = validation.to_array(name, labels)
     if values.dtype.kind == "U" and isinstance(labels, list | tuple):
         values = np.asarray(labels, dtype=object)
@@ -181,7 +179,6 @@ def check_init(init, n, k, kernel, choices=("random", "kmeans")):
 
 def integer_labels(name, labels, n, what="label"):
     """Return n integers, labels or something else, floats with integer values too, as int64."""
-    refuse_masked(name, labels)
     values = validation.to_array(name, labels)
     if values.shape != (n,):
         raise ValueError(
