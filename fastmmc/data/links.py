@@ -147,12 +147,8 @@ def _exclusions(links, known):
 
 def _tell_contradiction(a, b, must, known):
     """Say which must-links and known labels join two rows that are to be apart."""
-    kinds, kind = np.unique(known[known >= 0], return_inverse=True)
-    apart = known[a] >= 0 and known[b] >= 0 and known[a] != known[b]
-    n, (first, second) = known.size, must.T
-    first = np.concatenate((first, np.flatnonzero(known >= 0)))
-    second = np.concatenate((second, n + kind))
-    edges = csr_array((np.ones(first.size), (first, second)), shape=(n + kinds.size,) * 2)
+    n, apart = known.size, known[a] >= 0 and known[b] >= 0 and known[a] != known[b]
+    edges, kinds = _joining(must, n, known)
     chain = " - ".join(
         str(at) if at < n else f"known as {kinds[at - n]}" for at in _path(edges, a, b)
     )
@@ -276,16 +272,21 @@ def report_contradictions(found, on_conflict):
 
 
 def join(pairs, n, labels=None):
-    """Return numbers of n objects, rising with first ones, equal where pairs or labels join."""
-    a, b = pairs.T
-    if labels is not None:
-        # One more node for each label joins its objects.
-        known = np.flatnonzero(labels >= 0)
-        kinds, kind = np.unique(labels[known], return_inverse=True)
-        a, b = np.concatenate((a, known)), np.concatenate((b, n + kind))
-        n += kinds.size
-    edges = csr_array((np.ones(a.size), (a, b)), shape=(n, n))
+    """Return numbers of n objects, rising with first ones, equal where pairs or labels join.
+
+    Behind them are those of the labels.
+    """
+    edges, _ = _joining(pairs, n, np.full(n, -1) if labels is None else labels)
     return connected_components(edges, directed=False)[1].astype(np.int64)
+
+
+def _joining(pairs, n, labels):
+    """Return the graph of n objects, and of labels behind them, that pairs and labels join."""
+    known = np.flatnonzero(labels >= 0)
+    kinds, kind = np.unique(labels[known], return_inverse=True)
+    a, b = np.concatenate((pairs, np.column_stack((known, n + kind)))).T
+    edges = csr_array((np.ones(a.size), (a, b)), shape=(n + kinds.size,) * 2)
+    return edges, kinds
 
 
 def _count_different(group, labels):
