@@ -161,19 +161,25 @@ class LargeFile:
         return code_numbers(names, first, figures, keeps_all=keeps_all, scaled=scaled)
 
     def _scan(self, passes):
-        """Return means, deviations, least and greatest numbers of the columns, and some rows."""
-        step = max(1, self.n * len(self.columns.numbers) // MOST_NUMBERS)
-        scaler, low, high, some = StandardScaler(), np.inf, -np.inf, []
+        """Return means, deviations, least and greatest numbers of the columns, and some rows.
+
+        Before these rows, whether a column has its least and greatest number alone.
+        """
+        d = len(self.columns.numbers)
+        step = max(1, self.n * d // MOST_NUMBERS)
+        scaler, ends, are_ends, some = StandardScaler(), np.empty((0, d)), np.ones(d, bool), []
         for group, start in self._groups:
             passes.tell(start / self.n)
             for columns in self._batches(group, start):
                 X = np.column_stack(columns).astype(np.float64, copy=False)
                 with np.errstate(over="ignore", invalid="ignore"):
                     scaler.partial_fit(X)
-                low, high = np.minimum(low, X.min(axis=0)), np.maximum(high, X.max(axis=0))
+                found = np.vstack((ends, X))
+                ends = np.stack((found.min(axis=0), found.max(axis=0)))
+                are_ends &= ((found == ends[0]) | (found == ends[1])).all(axis=0)
                 some.append(X[-start % step :: step])
                 start += len(X)
-        return scaler.mean_, scaler.scale_, low, high, np.concatenate(some)
+        return scaler.mean_, scaler.scale_, *ends, are_ends, np.concatenate(some)
 
     def _batches(self, group, start):
         """Yield the columns of some rows of a row group, which begins at row ``start``, checked."""

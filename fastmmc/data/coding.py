@@ -317,13 +317,13 @@ def code_numbers(names, first, figures, *, keeps_all, scaled) -> Coding:
     """Return the coding of columns of numbers without missing cells, as :func:`fit_coding` does it.
 
     ``first`` are the columns of the first rows, which show what is an id; ``figures`` those of all
-    rows, (d,) each: means, deviations, the least and the greatest.
+    rows, (d,) each: means, deviations, the least and the greatest, and whether there are no others.
     """
     columns: list[Column] = []
-    for name, cells_, mean, scale, low, high in zip(names, first, *figures, strict=True):
-        is_whole, known = cells_.dtype.kind in "iu", cells_.astype(np.float64)
+    for name, cells, mean, scale, low, high, are_ends in zip(names, first, *figures, strict=True):
+        is_whole, known = cells.dtype.kind in "iu", cells.astype(np.float64)
         unused = None if keeps_all else unused_numbers(name, known, low == high, is_whole)
-        if scaled and low < high and np.isin(known, (low, high)).all():
+        if scaled and low < high and are_ends:
             scale = binary_scale(low, high)
         mean, scale = float(mean), float(scale)
         column = NumberColumn(name, "numbers", mean, shift=mean, scale=scale)

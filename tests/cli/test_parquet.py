@@ -14,6 +14,7 @@ import fastmmc
 from fastmmc.cli import parquet, resumable
 from fastmmc.data import blocks
 from fastmmc.data.columns import IDS
+from fastmmc.data.standardization import fit_scaler
 from fastmmc.datasets import make_nine_gaussians
 from fastmmc.kernels import block_factor
 from fastmmc.rls.engine import coarse
@@ -255,6 +256,16 @@ def test_ids_units_and_labels(points, tmp_path, capsys):
     np.testing.assert_allclose(coding.code(frame.drop(columns="kind"))[0], Z, atol=1e-6)
     wrong = labels_of(capsys, *given, "--method", "umc-rls", "--rank", 40)[1]
     assert "columns of X seem to have different units" in wrong
+
+
+def test_all_rows_tell_whether_a_column_has_two_numbers(points, tmp_path, capsys):
+    rows = np.arange(N)
+    columns = {"a": points[0][:, 0], "late": np.maximum(0.0, rows - 1000), "two": 1.0 + rows % 2}
+    model = tmp_path / "model.npz"
+    table = write(tmp_path, columns)
+    labels_of(capsys, "cluster", table, *LARGE, "--standardize", "--model", model)
+    scales = [column.scale for column in fastmmc.load(model).coding.columns]
+    np.testing.assert_allclose(scales, fit_scaler(np.column_stack([*columns.values()])).scale)
 
 
 @pytest.mark.parametrize("option", [["--profile"], ["--html", "r.html"], ["--trim", 3], []])
