@@ -10,6 +10,7 @@ import numpy as np
 
 from fastmmc.core.declare import declared, told
 from fastmmc.core.parameters import SizeParameters
+from fastmmc.data.frames import rows_of
 from fastmmc.kernels.gram import distances_from_place, first_equals
 
 
@@ -83,9 +84,4 @@ def unless_ones(weights):
 def of_points(call, rows):
     """Return what a call says of each point, by parameter, for some rows alone."""
     said = {one.name: getattr(call, one.name) for one in declared(type(call)) if one.per == "point"}
-    return {name: _values(value, rows) for name, value in said.items() if np.ndim(value) > 0}
-
-
-def _values(values, rows):
-    """Return the values of some rows; those of a list keep their types."""
-    return [values[i] for i in rows] if isinstance(values, list) else np.asarray(values)[rows]
+    return {name: rows_of(value, rows) for name, value in said.items() if np.ndim(value) > 0}

@@ -65,9 +65,7 @@ class Values:
 
     def take(self, rows: np.ndarray) -> "Values":
         """Return the values of some rows."""
-        if isinstance(self.cells, np.ndarray):
-            return Values(self.kind, self.cells[rows])
-        return Values(self.kind, [self.cells[i] for i in rows])
+        return Values(self.kind, rows_of(self.cells, rows))
 
     def numbers(self, mark: str) -> np.ndarray:
         """Return texts with this decimal mark as (n,) float64, NaN where no finite numbers."""
@@ -76,6 +74,11 @@ class Values:
             is_known = np.array([text is not None for text in self.texts], dtype=bool)
             self._numbers[mark] = _fill_in(is_known, found)
         return self._numbers[mark]
+
+
+def rows_of(values, rows):
+    """Return the values of some rows; those of a list keep their types."""
+    return [values[i] for i in rows] if isinstance(values, list) else np.asarray(values)[rows]
 
 
 class Frame(NamedTuple):
