@@ -296,8 +296,7 @@ def read_text(source, encoding=None):
             f"not a text file in {encoding.removesuffix('-sig').upper()}: {error}; name its "
             f"encoding, such as --encoding {likely}"
         ) from error
-    if text.startswith("\ufeff"):  # named without its mark, as by --encoding utf-8
-        text = text[1:]
+    text = text.removeprefix("\ufeff")  # named without its mark, as by --encoding utf-8
     lines = list(io.StringIO(text, newline=""))
     first_line = next(filter(str.strip, lines), "")
     return Text(lines, delimiter_of(source, first_line), encoding)

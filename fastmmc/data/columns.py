@@ -85,7 +85,6 @@ class Column:
 
 
 @stored()
-@dataclass(frozen=True)
 class UnusedColumn(Column):
     """A column that is left out."""
 
@@ -145,7 +144,6 @@ class NumberColumn(Column):
 
 
 @stored()
-@dataclass(frozen=True)
 class SpanColumn(NumberColumn):
     """A column of spans of time, as numbers of days."""
 
