@@ -220,7 +220,7 @@ def wanted_cells(call, n, k, is_linked=False, is_dense=False):
             return 0
         least = DENSE_LIMIT if is_shaking else DENSE_CHOICE
     cells = max(2 * k, min(count_cells(n, k), max(CELLS, n // POINTS_PER_CELL)))
-    return cells if n > max(cells, least) and k > 1 else 0
+    return cells if n > max(cells, least) else 0
 
 
 def _is_memetic(call):

@@ -78,8 +78,8 @@ def test_few_points_have_no_cells():
     def count(n, k):
         return wanted_cells(fastmmc.UMCRLS(k, sizes="free"), n, k)
 
-    assert count(600, 2) == count(601, 1) == 0
-    assert count(601, 2) == count(1_800, 2) == 600
+    assert count(600, 1) == count(600, 2) == 0
+    assert count(601, 1) == count(601, 2) == count(1_800, 2) == 600
     assert count(3_001, 2) == 644
     assert count(4_000, 200) == 1_333
     assert count(4_000, 1_000) == 2_000
@@ -162,3 +162,13 @@ def test_known_labels_are_kept():
     result = fastmmc.umc_rls(X, 3, random_state=0, **told)
     assert_array_equal(result.labels[::20], y[::20])
     assert adjusted_rand_score(y, result.labels) == 1.0
+
+
+@pytest.mark.usefixtures("few_cells")
+def test_one_cluster_of_many_points_has_no_dense_hat_matrix(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    F = fastmmc.factor(X, rank=60, sigma=1.0, random_state=0)
+    monkeypatch.delattr(fastmmc.LowRankFactor, "_as_dense")
+    result = fastmmc.umc_rls(F, 1, sizes="free", random_state=0)
+    assert result.converged and result.labels.max() == 0
+    assert_allclose(result.objective, 1.0 - np.sum(F.Z.sum(axis=0) ** 2) / 300)

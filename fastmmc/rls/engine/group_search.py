@@ -91,13 +91,7 @@ class GroupSearch:
 
 
 def first_labels(groups, k, rng):
-    """Yield Ward's clusters, a spectral clustering, and then as many by k-means++ as are taken.
-
-    Of one cluster there is one labelling.
-    """
-    if k == 1:
-        yield np.zeros(groups.n, dtype=np.int64)
-        return
+    """Yield Ward's clusters, a spectral clustering, and then as many by k-means++ as are taken."""
     yield groups.cut(k)
     yield groups.spectral(k)
     yield from more_labels(groups, k, rng)
