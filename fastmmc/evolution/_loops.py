@@ -40,9 +40,8 @@ TRIES = 64
 # Slots of Population.pos beside MOVES, the children that survived, and RECORDS.
 GENERATION = 2  # generations made
 STALE = 3  # generations since the best fitness last fell
-MARK = 4  # stamp of the newest mutation
-READ = 5  # rows of Z read since the anchor was taken
-N_POS = 6
+READ = 4  # rows of Z read since the anchor was taken
+N_POS = 5
 
 # What the drawing of a child costs, in elementary operations.
 DRAW = 16
@@ -71,13 +70,9 @@ class Population(NamedTuple):
     n_plus: np.ndarray  # (mu + nu,) int64, labels +1 of the mu, then of children that survive
     slot: np.ndarray  # (mu + nu,) int64, where the individuals live; the rest are free
     parent: np.ndarray  # (nu,) int64, individual that a child comes from
-    n_flips: np.ndarray  # (nu,) int64
-    flips: np.ndarray  # (nu, most) int64, points that a child flips
-    mark: np.ndarray  # (n,) int64, the last mutation that flipped a point
     anchor: np.ndarray  # (1, n) float64 t of the anchor; (1, 0) if dense
     anchor_cache: np.ndarray  # (r,) float64 u of the anchor; (0,) if dense
     slack: np.ndarray  # (mu + nu,) float64 |u - u_anchor|; 0 if dense
-    work: np.ndarray  # (r,) float64 w of a child; (0,) if dense
     random: np.ndarray  # (1,) uint64
     pos: np.ndarray  # (N_POS,) int64
     history: np.ndarray  # (capacity, 2) float64: generation, best fitness
@@ -293,13 +288,18 @@ def evolve(problem, pop, patience, max_iter, budget):
     R, dense, diag, root = problem.matrix, problem.dense, problem.diag, problem.root
     lower, upper, tol = problem.lower, problem.upper, problem.tol
     y, cache, slot, fitness, n_plus = pop.y, pop.cache, pop.slot, pop.fitness, pop.n_plus
-    parent, flips, n_flips = pop.parent, pop.flips, pop.n_flips
-    mark, work, random, pos = pop.mark, pop.work, pop.random, pop.pos
+    parent, random, pos = pop.parent, pop.random, pop.pos
     smooth, slack = cache if dense else pop.anchor, pop.slack
-    n = mark.size
+    n = y.shape[1]
     nu = parent.size
     mu = fitness.size - nu
-    generation, stale, stamp = pos[GENERATION], pos[STALE], pos[MARK]
+    generation, stale = pos[GENERATION], pos[STALE]
+    # What each child flips: later ones no more, but the last flip may be a swap, which is two.
+    flips = np.empty((nu, flips_of(generation, n, problem.fixed) + 1), dtype=np.int64)
+    n_flips = np.empty(nu, dtype=np.int64)
+    # The last mutation that flipped each point, and the newest.
+    mark, stamp = np.zeros(n, dtype=np.int64), 0
+    work = np.empty(cache.shape[1])
     while budget > 0 and stale < patience and generation < max_iter:
         if pos[RECORDS] + 1 >= pop.history.shape[0]:
             break
@@ -380,7 +380,6 @@ def evolve(problem, pop, patience, max_iter, budget):
                 record(pop.history, pos, generation, fitness[0])
     pos[GENERATION] = generation
     pos[STALE] = stale
-    pos[MARK] = stamp
     return stale >= patience or generation >= max_iter
 
 

@@ -83,7 +83,6 @@ def make_population(problem, y, nu, random):
     """
     mu, n = y.shape
     dense = problem.dense
-    most = problem.fixed or max(1, n // 2)
     caches = _cached(problem.matrix, y)
     width = caches.shape[1]
     fitness = _fitness_of(caches, y, dense)
@@ -95,15 +94,10 @@ def make_population(problem, y, nu, random):
         n_plus=np.zeros(mu + nu, dtype=np.int64),
         slot=np.arange(mu + nu),
         parent=np.zeros(nu, dtype=np.int64),
-        n_flips=np.zeros(nu, dtype=np.int64),
-        # A swap may be the last of the flips.
-        flips=np.zeros((nu, most + 1), dtype=np.int64),
-        mark=np.zeros(n, dtype=np.int64),
         anchor=np.zeros((1, 0 if dense else n)),
         anchor_cache=np.zeros(0 if dense else width),
         # Infinite: nothing is known before the first anchor is taken.
         slack=np.full(mu + nu, 0.0 if dense else np.inf),
-        work=np.zeros(0 if dense else width),
         random=random,
         pos=np.zeros(evolution.N_POS, dtype=np.int64),
         history=np.empty((HISTORY_CAPACITY, 2)),
