@@ -66,8 +66,6 @@ class State(NamedTuple):
     value: np.ndarray  # (N_VALUES,) float64
     best_labels: np.ndarray  # (n,) labels of the best round end, or (0,) if not kept
     score: np.ndarray  # (n,) float64, shifts of the points; outlives a slice
-    own: np.ndarray  # (n,) float64, what a point's own cluster adds to its shifts
-    lanes: np.ndarray  # (LANES,) float64
     history: np.ndarray  # (capacity, 2) float64: moves, objective
     stride: int  # moves between two history entries
 
@@ -238,9 +236,9 @@ def shake(state, quota, floors, budget):
     before the turn ends; if there are more claims than clusters it is cheaper to rebuild it then.
     """
     R, row, labels, counts, U = state.matrix, state.row, state.labels, state.counts, state.sums
-    score, lanes = state.score, state.lanes
-    pos, value, masses = state.pos, state.value, state.masses
+    pos, value, score, masses = state.pos, state.value, state.score, state.masses
     k, n = U.shape
+    own, lanes = np.empty(n), np.empty(LANES)
     price = row_price(R, row)
     most = masses.max()
     while budget > 0 and pos[ROUND] < quota.shape[0]:
@@ -251,8 +249,8 @@ def shake(state, quota, floors, budget):
         if pos[REMAINING] < 0:
             claims = quota[pos[ROUND], d] - counts[d]
             if claims > 0:
-                fill_own(labels, counts, U, state.diag, state.movable, floor, masses, state.own)
-                score_moves(state.own, U[d], labels, labels.dtype.type(d), score, masses, most)
+                fill_own(labels, counts, U, state.diag, state.movable, floor, masses, own)
+                score_moves(own, U[d], labels, labels.dtype.type(d), score, masses, most)
                 pos[CANDIDATE] = argleast(score, lanes)
                 pos[REMAINING] = claims
                 pos[LAZY] = claims > k
@@ -352,9 +350,9 @@ def descend_steepest(state, max_moves, budget):
     moves.
     """
     R, row, labels, counts, U = state.matrix, state.row, state.labels, state.counts, state.sums
-    own, score = state.own, state.score
-    pos, value, masses = state.pos, state.value, state.masses
+    pos, value, score, masses = state.pos, state.value, state.score, state.masses
     k, n = U.shape
+    own, lanes = np.empty(n), np.empty(LANES)
     while budget > 0:
         if pos[MOVES] >= max_moves:
             return True
@@ -368,7 +366,7 @@ def descend_steepest(state, max_moves, budget):
             if counts[d] < state.upper[d]:
                 room = state.upper[d] - counts[d]
                 score_moves(own, U[d], labels, labels.dtype.type(d), score, masses, room)
-                i = argleast(score, state.lanes)
+                i = argleast(score, lanes)
                 if i >= 0 and (score[i] < best or (score[i] == best and i < j)):
                     best = score[i]
                     j = i

@@ -61,8 +61,6 @@ class ClaimSearch(SlicedSearch):
             value=np.full(claims.N_VALUES, np.inf),
             best_labels=np.empty(n if plan.keep_best else 0, dtype=labels.dtype),
             score=np.empty(n),
-            own=np.empty(n),
-            lanes=np.empty(claims.LANES),
             history=np.empty((HISTORY_CAPACITY, 2)),
             stride=max(1, n // 50),
         )

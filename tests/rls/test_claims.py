@@ -36,8 +36,6 @@ def new_state(R, labels, k):
         value=np.full(claims.N_VALUES, np.inf),
         best_labels=np.empty(0, dtype=np.uint8),
         score=np.empty(n),
-        own=np.empty(n),
-        lanes=np.empty(claims.LANES),
         history=np.empty((4096, 2)),
         stride=10,
     )
