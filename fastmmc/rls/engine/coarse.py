@@ -268,6 +268,5 @@ def _in_blocks(n, products, closest):
     def assign(rows):
         cells[rows], distances[rows] = closest(rows)
 
-    for _ in in_threads(n * products, assign, gen_batches(n, BLOCK)):
-        yield
+    yield from in_threads(n * products, assign, gen_batches(n, BLOCK))
     return cells, distances
