@@ -283,13 +283,11 @@ class Groups:
         return int(state.pos[loops.MOVES]) - before
 
 
-def nearness(state, sums=None, masses=None):
+def nearness(state, sums, masses):
     """Return minus the squared distances to the means of a state's clusters, up to a constant.
 
-    ``sums`` (k, n) are the inner products with the clusters' sums of what has ``masses``, the
-    groups of the state if they are not given.
+    ``sums`` (k, n) are the inner products with the clusters' sums of what has ``masses``.
     """
-    sums, masses = (state.sums, state.masses) if sums is None else (sums, masses)
     sizes = np.maximum(state.counts, 1)[:, None]
     near = 2.0 * sums
     near /= sizes
@@ -307,7 +305,7 @@ def fitted(state):
         return labels
     masses = None if (state.masses == 1).all() else state.masses
     if state.dense:
-        scores = nearness(state)
+        scores = nearness(state, state.sums, state.masses)
     else:
         scores = scores_of(state.matrix, *tangent(state.sums, state.counts, state.within), masses)
     return fit_sizes(labels, scores, state.lower, state.upper, state.movable, masses)
