@@ -102,7 +102,7 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     call = task.call
     if comes_in_blocks(call.X):
         return task.result(search_in_blocks(call, control, umc_rls))
-    source, plan = prepare(call, check_source)
+    source, plan = prepare(call, check_source(call))
     width, seed = default_width(plan.k), call.random_state
     with show_progress(control) as control, task.running():
         factor, control = next(source.factors([source.lam], width, seed, control))
@@ -141,7 +141,7 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     make_source = partial(check_source, lam=min(lams))
     task = Task.of(call, make_source)
     call = task.call
-    source, plan = prepare(call, make_source)
+    source, plan = prepare(call, make_source(call))
     seed, results = call.random_state, []
     with show_progress(control) as control, task.running():
         for factor, within in source.factors(lams, default_width(plan.k), seed, control):

@@ -194,9 +194,8 @@ class LabelSearchPlan(UMCRLSSearch):
         return replace(self, init=labels, population=1, start_round=start)
 
 
-def prepare(call, make_source):
+def prepare(call, source):
     """Return where the hat matrix comes from, and the plan of the search."""
-    source = make_source(call)
     plan, form = _make_plan(call, source), replace(source.form, weights=call.sample_weight)
     # Landmarks that were given, or end where they suffice, keep their number.
     is_free = isinstance(form.landmarks, str) and form.landmarks != "pivoted"

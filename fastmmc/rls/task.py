@@ -58,15 +58,14 @@ class Task:
         n = source.points.shape[0]
         weights = _check_weights(call, n)
         call = replace(call, sample_weight=weights, random_state=fixed_seed(call.random_state))
-        is_weightless = np.zeros(n, dtype=bool)
+        is_weightless = np.zeros(n, dtype=bool) if weights is None else weights == 0
         scores, trim, rest = None, call.trim, np.arange(n)
         k = _most_clusters(call, n)
         if hasattr(call, "init"):
             call = replace(call, init=check_init(call.init, n, k, source.kernel))
         known, classes = read_known_labels(call.known_labels, n, k)
         call = replace(call, known_labels=known)
-        if weights is not None and (weights == 0).any():
-            is_weightless = weights == 0
+        if is_weightless.any():
             _refuse_told(call, is_weightless)
             rest = np.flatnonzero(~is_weightless)
             if isinstance(call.k, int) and rest.size < call.k:
@@ -82,11 +81,10 @@ class Task:
             if is_trimmed.any():
                 call = _of_rows(call, of_rest, np.flatnonzero(~is_trimmed))
             rest = rest[~is_trimmed]
-        if rest.size < n:
-            call = replace(call, sample_weight=unless_ones(call.sample_weight))
+        call = replace(call, sample_weight=unless_ones(call.sample_weight))
         call, copies = _merged(call, source, rest)
-        of_points = source.points, weights, rest, is_weightless, scores
-        return cls(call, units, *of_points, classes, trim, copies)
+        kept = source.points, weights, rest, is_weightless, scores
+        return cls(call, units, *kept, classes, trim, copies)
 
     def running(self):
         """Return the context of the search: trimmed points have their scores already."""
