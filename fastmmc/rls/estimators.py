@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastmmc.core.callbacks import with_callbacks
-from fastmmc.core.clusterer import COMMON_FIELDS, Clusterer
+from fastmmc.core.clusterer import COMMON_FIELDS, Clusterer, MarginClusterer
 from fastmmc.core.docstrings import completed_by
 from fastmmc.core.parameters import ClusterCount, SemiSupervised
 from fastmmc.core.types import MatrixLike
@@ -27,15 +27,11 @@ class RLSClusterer(Clusterer):
     )
     _late_fields = ("probabilities", "margins", "exemplars", "boundary_points")
 
+    @completed_by(Clusterer.predict)
     def predict_proba(self, X: MatrixLike) -> NDArray[np.float64]:
         """Return how likely new points are in each cluster.
 
         For training points ``probabilities_`` is the better figure, as it leaves each of them out.
-
-        Parameters
-        ----------
-        X : (m, d) array_like
-            New points; with a precomputed kernel their (m, n) kernel values.
 
         Returns
         -------
@@ -58,6 +54,7 @@ class RLSClusterer(Clusterer):
         """
         return self.predict_proba(X)
 
+    @completed_by(MarginClusterer.score)
     def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean squared distance of the scores from the codes of their clusters.
 
@@ -66,13 +63,6 @@ class RLSClusterer(Clusterer):
         sigma may compare it, but not one over numbers of clusters, whose codes differ:
         :class:`fastmmc.AutoMMC` chooses these. On the training points themselves ``loo_mse_`` is
         the better figure.
-
-        Parameters
-        ----------
-        X : (m, d) array_like
-            Points.
-        y : object, optional
-            Ignored.
 
         Returns
         -------
@@ -91,6 +81,7 @@ class GuidedClusterer(RLSClusterer):
     _labels_are_clusters = True
 
     @with_callbacks
+    @completed_by(Clusterer.fit)
     def fit(
         self,
         X: MatrixLike,
@@ -104,8 +95,6 @@ class GuidedClusterer(RLSClusterer):
 
         Parameters
         ----------
-        X : (n, d) array_like
-            Points, as the function of the same method takes them.
         y : (n,) or (n, 1) array_like, optional
             Ignored unless ``semi_supervised=True``; then labels 0..n_clusters-1, or strings, where
             known, which never change, and -1, NaN or None elsewhere. ``classes_`` are the strings:
@@ -115,16 +104,6 @@ class GuidedClusterer(RLSClusterer):
             they are, whatever rows a fold has; it can split (n,) labels, -1 where none is known.
         sample_weight : (n,) array_like of float, optional
             How much each point counts.
-
-        Returns
-        -------
-        object
-            Itself.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As the function of the same method.
         """
         told = {"must_link": must_link, "cannot_link": cannot_link, "sample_weight": sample_weight}
         return self._fit(X, y, **told)
