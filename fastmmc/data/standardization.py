@@ -76,7 +76,7 @@ def in_units(call):
     """Return the call with points in the metric and units that it names, and these :class:`Units`.
 
     "auto" standardises what would be warned of; both are settled here, before the solver checks X.
-    Points in blocks stay as they are, and the warning stands.
+    Points in blocks stay as they are, and the warning stands. A factor knows what made its points.
     """
     scaler, standardize = None, getattr(call, "standardize", False)
     if has_metric(call):
@@ -89,6 +89,8 @@ def in_units(call):
         is_first("units")
     if scaler is None and getattr(call, "standardize", False):
         call, scaler = _standardized(call)
+    if isinstance(call.X, Named):
+        scaler = getattr(call.X, "scaler", None)
     params = {"metric": call.metric} if has_metric(call) else {}
     if hasattr(call, "standardize"):
         params["standardize"] = call.standardize

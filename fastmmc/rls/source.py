@@ -188,8 +188,7 @@ def fit_model(factor, labels, k):
             return missed[:, rows].copy()
 
     model = KernelModel(factor.kernel, basis, coef, factor.X.shape[1], indices=indices)
-    # The model takes what the factor was made of.
-    return model if factor.scaler is None else model.with_scaler(factor.scaler), missed_of
+    return model, missed_of
 
 
 def fit_labels(factor, labels, k):

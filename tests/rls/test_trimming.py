@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
@@ -52,6 +53,16 @@ def test_the_others_are_clustered_as_if_they_were_all(noisy, told):
     for mine, theirs in zip(res.exemplars, other.exemplars, strict=True):
         assert set(mine) == set(rest[theirs])
     np.testing.assert_array_equal(res.boundary_points, rest[other.boundary_points])
+
+
+@pytest.mark.parametrize("metric", ["cosine", "precomputed"])
+def test_a_factor_of_another_metric_keeps_it(noisy, metric):
+    X = noisy[0] if metric == "cosine" else squareform(pdist(noisy[0]))
+    how = {"metric": metric, "rank": None, "sigma": 2.0, "lam": 0.25}
+    of_factor = fastmmc.umc_rls(fastmmc.factor(X, **how), 3, trim=10, **QUICK)
+    of_points = fastmmc.umc_rls(X, 3, trim=10, **QUICK, **how)
+    np.testing.assert_array_equal(of_factor.labels, of_points.labels)
+    np.testing.assert_array_equal(of_factor.predict_proba(X), of_points.predict_proba(X))
 
 
 def test_the_highest_scores_are_left_out(noisy):
