@@ -309,6 +309,7 @@ def _cluster(loss, call, control):
     else:
         result = _alternate_distinct(loss, kernel, call, control)
     result = own_params(result, shown)
+    result.params["init"] = shown.init  # of all points, whichever were clustered
     if weights is not None:  # sizes count points
         result = replace(result, size_bounds=None)
     return result if counting is None else _extend(result, counting, points)

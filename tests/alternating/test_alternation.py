@@ -613,3 +613,14 @@ def test_copies_are_parted_where_sizes_ask_for_it(overlapping):
     assert fastmmc.iter_svr(X, max_size=31, random_state=0).sizes.max() <= 31
     whole = fastmmc.iter_svr(X, random_state=0)
     assert np.ptp(whole.labels[:40]) == 0 and whole.size_bounds.max() >= 40
+
+
+def test_a_call_is_repeated_by_its_params_whichever_points_are_clustered(overlapping):
+    X = np.vstack((overlapping, overlapping[:5]))
+    labels = np.arange(len(X)) % 2
+    weights = np.repeat([0.0, 1.0], [5, 60])
+    for given in ({}, {"sample_weight": weights}):
+        result = fastmmc.iter_svr(X, init=labels, random_state=0, **given)
+        again = fastmmc.iter_svr(X, **result.params, **given)
+        np.testing.assert_array_equal(again.labels, result.labels)
+        np.testing.assert_array_equal(result.params["init"], labels)
