@@ -43,12 +43,12 @@ from fastmmc.core.parameters import (
 from fastmmc.core.results import MarginResult
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
-from fastmmc.data.copies import Copies
+from fastmmc.data.copies import Copies, of_points
 from fastmmc.data.labels import check_init
 from fastmmc.data.sizes import binary_balance, binary_bounds, binary_size_bounds
 from fastmmc.kernels.gram import kernel_points
 from fastmmc.kernels.models import KernelModel
-from fastmmc.kernels.nystroem import check_form, check_landmarks
+from fastmmc.kernels.nystroem import check_form
 
 
 class _Common(
@@ -293,17 +293,25 @@ def _cluster(loss, call, control):
     """Cluster the points that count, and label the others by the model."""
     kernel = kernel_of(call)
     points = validation.check_points(call.X, kernel, sparse=True)
+    n = points.shape[0]
+    validation.check_two_points(n)
     warn_of_equal_points(points, 2)
-    weights = validation.check_sample_weight(call.sample_weight, points.shape[0])
+    weights = validation.check_sample_weight(call.sample_weight, n)
     has_sizes = bool(told(call, BinarySizeParameters))
     # Parameters that a method does not show have their defaults, and are not told.
     shown = call
-    balance = binary_balance(call.balance, call.target_sizes)
-    given = {"X": points, "sample_weight": weights, "balance": balance}
+    form = check_form(points, kernel, **values(call, LandmarkParameters), dtype=None)
+    given = {
+        "X": points,
+        "sample_weight": weights,
+        "balance": binary_balance(call.balance, call.target_sizes),
+        "landmarks": form.landmarks,
+        "init": check_init(call.init, n, 2, kernel, STARTS),
+    }
     call = _IterSVRCall(**vars(call) | given)
     counting = validation.counting_points(weights)
     if counting is not None:
-        call = _only(counting, kernel, call)
+        call = _only(counting, call)
     if has_sizes or kernel.name == "precomputed":
         result = _alternate(loss, kernel, call, control)
     else:
@@ -317,13 +325,10 @@ def _cluster(loss, call, control):
 
 def _alternate_distinct(loss, kernel, call, control):
     """Cluster points of which equal ones are one with a weight, unless the start tells them."""
-    points, keys = call.X, []
-    if not isinstance(call.init, str):
-        keys = [check_init(call.init, points.shape[0], 2, kernel, STARTS)]
+    points, keys = call.X, [] if isinstance(call.init, str) else [call.init]
     copies = Copies.of(points, call.sample_weight, keys)
     if copies is None or copies.first.size < 2:
         return _alternate(loss, kernel, call, control)
-    check_form(points, kernel, **values(call, LandmarkParameters), dtype=None)
     # However heavy the points are, some split of them is as balanced as this.
     least = copies.weights.max() / copies.weights.sum()
     merged = replace(copies.merge(call, points), balance=max(call.balance, least))
@@ -340,25 +345,19 @@ def _among_all(result, clustered, points):
     return replace(result, model=model, support=None if support is None else clustered[support])
 
 
-def _only(counting, kernel, call):
+def _only(counting, call):
     """Return the call for the points that count alone."""
-    points, init, rank, landmarks = call.X, call.init, call.rank, call.landmarks
+    points, rank, landmarks = call.X, call.rank, call.landmarks
     if counting.size < 2:
         raise ValueError("sample_weight must be above 0 for at least 2 points, one a cluster")
-    check_form(points, kernel, **values(call, LandmarkParameters), dtype=None)
     if isinstance(rank, int | np.integer):  # of all points
         rank = min(rank, counting.size)
-    if not isinstance(init, str):
-        init = check_init(init, points.shape[0], 2, kernel, STARTS)[counting]
     if np.ndim(landmarks) == 1:
-        landmarks = check_landmarks(landmarks, points, kernel)
         if not np.isin(landmarks, counting).all():
             raise ValueError("landmarks must be points whose sample_weight is above 0")
         landmarks = np.searchsorted(counting, landmarks)
-    is_gram = kernel.name == "precomputed"
-    X = points[np.ix_(counting, counting)] if is_gram else points[counting]
-    weights = call.sample_weight[counting]
-    return replace(call, X=X, sample_weight=weights, init=init, rank=rank, landmarks=landmarks)
+    X = points[np.ix_(counting, counting)] if call.kernel == "precomputed" else points[counting]
+    return replace(call, **of_points(call, counting), X=X, rank=rank, landmarks=landmarks)
 
 
 def _extend(result, counting, points):
@@ -375,22 +374,19 @@ def _alternate(loss, kernel, call, control, counts=None):
     """Cluster points whose weights are all above 0; ``counts`` (n,) are their copies, if any."""
     points, n = call.X, call.X.shape[0]
     counts = np.ones(n, dtype=np.int64) if counts is None else counts
-    validation.check_two_points(n)
     form = check_form(points, kernel, **values(call, LandmarkParameters), dtype=None)
     weights = np.ones(n) if call.sample_weight is None else call.sample_weight
     if loss != "square":
         _check_training(call, kernel, form, points, weights)
     bounds = _weight_bounds(call, weights)
-    init = check_init(call.init, n, 2, kernel, STARTS)
     seed = fixed_seed(call.random_state)
     with show_progress(control) as control:
-        given = replace(call, init=init)
-        problem = prepare(Problem(given, loss, control, points, bounds, kernel, form), seed)
+        problem = prepare(Problem(call, loss, control, points, bounds, kernel, form), seed)
 
         def make_search(index):
             return Alternation(problem, index, restart_stream(seed, index))
 
-        n_init = call.n_init if isinstance(init, str) else 1
+        n_init = call.n_init if isinstance(call.init, str) else 1
         outcome = best_of_restarts(make_search, n_init, control)
         if outcome.best.status == Status.NUMERICAL:
             _advise(problem)
