@@ -182,7 +182,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
     def _continue_fit(self):
         """Return a stream that begins with the prototypes that `fit` has kept."""
         result = self.result_
-        return Stream(self._model.space, result.centers.copy(), result.weights[result.kept])
+        return Stream(self._model.space, result.centers, result.weights[result.kept])
 
     def _show_stream(self):
         """Make what the stream has found attributes; what `fit` told of earlier clusters goes."""
@@ -190,9 +190,8 @@ class _StreamingClusterer(_CompetitiveClusterer):
             vars(self).pop(f"{name}_", None)
         stream = self._stream
         self._model = CenterModel(stream.centers, stream.space)
-        # Copies: the stream goes on in its own arrays.
-        self.cluster_centers_ = stream.centers.copy()
-        self.weights_ = stream.wins.copy()
+        self.cluster_centers_ = stream.centers
+        self.weights_ = stream.wins
         n_learned = stream.wins - 1.0
         min_share = least_share(self.min_share, self._solver.__name__, n_learned.size)
         enough = n_learned >= max(min_share * n_learned.sum(), 1.0)

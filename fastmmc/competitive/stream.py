@@ -46,8 +46,8 @@ class Stream:
     """What is kept between chunks; only constraints that wait for an object are unbounded."""
 
     space: Space
-    centers: np.ndarray  # (k, d) float64, modified in place
-    wins: np.ndarray  # (k,) float64, learning steps plus one, modified in place
+    centers: np.ndarray  # (k, d) float64
+    wins: np.ndarray  # (k,) float64, learning steps plus one
     n_seen: int = 0  # objects presented
     memory: np.ndarray | None = None  # (m, d) float64, the last constrained objects
     memory_ids: np.ndarray = field(default_factory=NO_IDS.copy)  # (m,) int64, their numbers, rising
@@ -63,7 +63,6 @@ class Stream:
     def __post_init__(self):
         if self.memory is None:
             self.memory = np.empty((0, self.centers.shape[1]))
-        self._prototypes = make_prototypes(self.centers, self.wins)
 
     def _check_values(self):
         check_centers(self.centers, self.space)
@@ -82,23 +81,15 @@ class Stream:
             if not is_fine:
                 raise ValueError(f"{name} has values that cannot be")
 
-    def __getstate__(self):
-        state = self.__dict__.copy()
-        del state["_prototypes"]
-        return state
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        # Joblib may map arrays read-only, and the work space must share these two.
-        self.centers, self.wins = np.array(self.centers), np.array(self.wins)
-        self._prototypes = make_prototypes(self.centers, self.wins)
-
     def present(self, rows, rule, memory_size, constraints=None):
         """Present a chunk, (n, d) rows of the space, with its :class:`ChunkConstraints`, if any.
 
         Returns which prototype was nearest to each object at that moment, (n,) int64.
         """
         self.memory_size = memory_size
+        # Those of before are shown by an estimator, or mapped read-only from a file.
+        self.centers, self.wins = np.array(self.centers), np.array(self.wins)
+        prototypes = make_prototypes(self.centers, self.wins)
         X = rows if issparse(rows) else np.ascontiguousarray(rows)
         labels, labels_as = None, ""
         if constraints is not None:
@@ -109,7 +100,7 @@ class Stream:
             own = None if labels is None else labels[part]
             links = self._take_links(X[part], own, labels_as)
             each = np.arange(links.own.size)
-            nearest.append(rule.present(X[part], each, each, self._prototypes, links)[0])
+            nearest.append(rule.present(X[part], each, each, prototypes, links)[0])
             self.n_seen += each.size
         return nearest[0] if len(nearest) == 1 else np.concatenate(nearest)
 
