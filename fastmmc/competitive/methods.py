@@ -342,8 +342,8 @@ def c_rpcl(call: _CRPCLCall, control: RunControl) -> CentroidResult:
     -----
     sklearn.exceptions.ConvergenceWarning
         If the run was stopped before its end, squared distances overflow (status NUMERICAL),
-        constraints contradict each other, or a method other than :func:`rpcl` and :func:`c_rpcl`,
-        which estimate the number of clusters, found fewer than k.
+        constraints contradict each other, or a method other than :func:`fastmmc.rpcl` and
+        :func:`fastmmc.c_rpcl`, which estimate the number of clusters, found fewer than k.
     UserWarning
         If columns of X seem to have different units.
 

@@ -151,7 +151,7 @@ class _ShardedCall(
     )
 
 
-@function_of(_ShardedCall)
+@function_of(_ShardedCall, like=methods.c_rpcl)
 def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
     """Cluster by competitive learning with several workers, each with a share of the objects.
 
@@ -171,18 +171,6 @@ def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
     -------
     CentroidResult
         As from the plain method. ``history`` has the sum over all workers for every epoch.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a parameter is out of range, X is not a finite matrix, or constraints contradict each
-        other.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end, constraints contradict each other, or a method that
-        does not estimate the number of clusters found fewer than k.
 
     Notes
     -----
