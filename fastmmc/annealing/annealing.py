@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing import _loops_mixture as mixture
-from fastmmc.annealing.points import descend, means_where_used, sum_clusters, weiszfeld_targets
+from fastmmc.annealing.points import descend, means_where_used, weiszfeld_targets
 from fastmmc.annealing.representatives import (
     cut,
     distances_to,
@@ -21,7 +21,7 @@ from fastmmc.core import memory
 from fastmmc.core.status import Status
 from fastmmc.data.labels import matched_clusters
 from fastmmc.kernels.gram import dense_rows
-from fastmmc.kernels.kmeans import k_means_pieces
+from fastmmc.kernels.kmeans import k_means_pieces, sum_clusters
 from fastmmc.kernels.libsvm import LINEAR_SQUARED_HINGE, train_linear_machine
 
 # Steps towards the geometric medians of the representatives of clusters that have changed.

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import issparse
 
 from fastmmc.annealing import _loops as kernels
 from fastmmc.core.threads import run_to_end
 from fastmmc.kernels.gram import BLOCK, dense_rows
+from fastmmc.kernels.kmeans import sum_clusters
 from fastmmc.kernels.models import CenterModel, Space
 
 # Points in a block whose distances one vectorised loop makes, and numbers that stay in cache.
@@ -164,14 +165,6 @@ class Walker:
             )
         targets = weiszfeld_targets(centers, pulls, sums, at_center)
         return Pass(objective, targets, (pulls == 0) & (at_center == 0))
-
-
-def sum_clusters(rows, weights, labels, k):
-    """Return the weights of k clusters, (k,), and the weighted sums of their rows, (k, d)."""
-    each = np.arange(labels.size)
-    sums = csr_matrix((weights, (labels, each)), shape=(k, labels.size)) @ rows
-    totals = np.bincount(labels, weights=weights, minlength=k)
-    return totals, sums.toarray() if issparse(sums) else sums
 
 
 def means_where_used(sums, sizes, centers):

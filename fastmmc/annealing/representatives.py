@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastmmc.annealing import _loops as kernels
-from fastmmc.annealing.points import Points, Walker, make_model, sum_clusters
+from fastmmc.annealing.points import Points, Walker, make_model
 from fastmmc.kernels.gram import dense_rows
-from fastmmc.kernels.kmeans import begin_choice, k_means_pieces
+from fastmmc.kernels.kmeans import begin_choice, k_means_pieces, sum_clusters
 from fastmmc.kernels.models import row_blocks
 
 # Rounds of k-means inside a cluster: a representative need not be an exact mean.

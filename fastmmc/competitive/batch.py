@@ -15,6 +15,7 @@ from fastmmc.core.status import Status
 from fastmmc.data.links import Links
 from fastmmc.kernels._loops_centers import all_distances
 from fastmmc.kernels.gram import dense_rows, products_margin
+from fastmmc.kernels.kmeans import sum_clusters
 from fastmmc.kernels.models import labels_of_sparse, row_blocks
 
 # Rows multiplied by the prototypes at a time.
@@ -166,12 +167,12 @@ class BatchSearch(SlicedSearch):
 
     def _relabel(self, before, after):
         """Take the labels that the constraints have changed into the sums and sizes of clusters."""
-        sums, sizes = self._sums, self._sizes
         self._assigned[self._objects] = after
         if issparse(self._rows):
-            _add_products(sums, _members(self._assigned, sizes.size), self._rows)
-            sizes += np.bincount(self._assigned, minlength=sizes.size)
+            ones = np.ones(self._assigned.size)
+            self._sizes, self._sums = sum_clusters(self._rows, ones, self._assigned, self._plan.k)
             return
+        sums, sizes = self._sums, self._sizes
         changed = np.flatnonzero(before != after)
         np.subtract.at(sums, before[changed], self._points[changed])
         np.add.at(sums, after[changed], self._points[changed])
@@ -181,9 +182,9 @@ class BatchSearch(SlicedSearch):
     def _minimise(self, labels):
         """Return the prototypes of the least objective for these labels."""
         pulls, _ = self._pull(labels)
-        sums, weights = self._sums.copy(), self._sizes + pulls.sum(axis=1)
-        pulling = self._centers if self._plan.pairwise else self._points
-        _add_products(sums, csr_array(pulls), pulling)
+        weights = self._sizes + pulls.sum(axis=1)
+        products = csr_array(pulls) @ (self._centers if self._plan.pairwise else self._points)
+        sums = self._sums + (products.toarray() if issparse(products) else products)
         # A prototype that nothing pulls stays where it is.
         pulled = weights > 0
         centers = self._centers.copy()
@@ -243,17 +244,6 @@ class BatchSearch(SlicedSearch):
 def _digest(centers):
     """Return what tells prototypes from others, which are too many to keep."""
     return blake2b(centers.tobytes()).digest()
-
-
-def _members(labels, k):
-    """Return which points are in each cluster, a sparse (k, n) matrix of ones."""
-    return csr_array((np.ones(labels.size), (labels, np.arange(labels.size))), (k, labels.size))
-
-
-def _add_products(sums, weights, rows):
-    """Add sparse (k, n) weights times rows, dense or sparse, to (k, d) sums."""
-    products = weights @ rows
-    sums += products.toarray() if issparse(products) else products
 
 
 def _squared_norms(rows):

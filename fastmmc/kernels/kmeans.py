@@ -155,3 +155,11 @@ def k_means_pieces(rows, k, seed, weights=None, init="k-means++"):
             break
         yield n_rounds * cost
     return labels.astype(np.int64), np.ldexp(centers + mean, exponent)
+
+
+def sum_clusters(rows, weights, labels, k):
+    """Return the weights of k clusters, (k,), and the weighted sums of their rows, (k, d)."""
+    each = np.arange(labels.size)
+    sums = csr_matrix((weights, (labels, each)), shape=(k, labels.size)) @ rows
+    totals = np.bincount(labels, weights=weights, minlength=k)
+    return totals, sums.toarray() if issparse(sums) else sums
