@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import FirstPrototypes, assign_again, assign_rows
@@ -149,11 +149,9 @@ def take_links(rows, partners, members, unseen):
 
 def _take_lists(start, partners, members):
     """Return the lists of the members from compressed rows."""
-    lengths = np.diff(start)[members]
-    taken = np.zeros(members.size + 1, dtype=np.int64)
-    np.cumsum(lengths, out=taken[1:])
-    places = np.arange(taken[-1]) + np.repeat(start[members] - taken[:-1], lengths)
-    return taken, partners[places]
+    n = start.size - 1
+    taken = csr_array((partners, partners, start), shape=(n, n))[members]
+    return taken.indptr.astype(np.int64), taken.data
 
 
 @dataclass(frozen=True, eq=False)
