@@ -354,7 +354,7 @@ def _cluster(call, control, k, binary):
         n_init = call.n_init if isinstance(init, str) else 1
         outcome = best_of_restarts(make_search, n_init, control)
     if outcome.status == Status.NUMERICAL:
-        gap = outcome.best.found.weights.gap
+        gap = outcome.best.weights.gap
         warn_user(
             f"the quadratic programs were not solved exactly (duality_gap={gap}); "
             "centre the points, X - X.mean(axis=0), or scale them"
@@ -371,8 +371,8 @@ def _cluster(call, control, k, binary):
         dual_coef=None if coef is None else coef[support],
         support=support,
         intercept=float(weights.b[0]) if binary else 0.0,
-        duality_gap=outcome.best.found.weights.gap,
-        n_violated=outcome.best.found.n_inside,
+        duality_gap=outcome.best.weights.gap,
+        n_violated=outcome.best.n_inside,
     )
 
 
@@ -450,7 +450,7 @@ def _drop_empty(problem, search, told):
     Of two clusters both are kept, and if there is only one it has label 0. A warning says how many
     were found, unless the user was ``told`` why there are fewer.
     """
-    weights, labels = search.found.weights, search.found.labels.astype(np.int64)
+    weights, labels = search.weights, search.labels.astype(np.int64)
     coef = search.planes.coefficients() if search.at_end else None
     used, dense = np.unique(labels, return_inverse=True)
     if used.size < problem.k and not told:

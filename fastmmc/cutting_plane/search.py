@@ -47,15 +47,6 @@ class Problem:
     is_brief: bool = False  # features of low rank, for want of time
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """Weights, and the labels that they give the points."""
-
-    weights: Weights
-    labels: np.ndarray
-    n_inside: int
-
-
 class _Stop(Exception):
     """A search cannot go on, for the reason that its status is set to."""
 
@@ -87,7 +78,7 @@ class PlaneSearch(SlicedSearch):
         self._certain = False  # that no constraint is violated
         self._last = None  # weights of the last program
         self._log = []
-        self.found = None
+        self.weights = None  # the best ones; labels and n_inside are theirs
         if problem.is_brief:
             self.status = Status.TIME_LIMIT
 
@@ -131,7 +122,7 @@ class PlaneSearch(SlicedSearch):
     def _settle(self):
         """Return the objective once labels that are frozen anew no longer lower it."""
         least = np.inf
-        self._weights = self.found.weights
+        self._weights = self.weights
         while True:
             objective, _ = yield from self._look()
             self._keep_better(objective)
@@ -160,7 +151,7 @@ class PlaneSearch(SlicedSearch):
             yield
         objective = self._weights.half_norm + self._call.C * planes.mean_slack
         if not np.isfinite(objective):
-            if self.found is None:
+            if self.weights is None:
                 self._keep(np.inf)
             self._stop(Status.NUMERICAL)
         return objective, planes.slack(self._weights)
@@ -215,18 +206,18 @@ class PlaneSearch(SlicedSearch):
     def _keep(self, objective):
         """Keep the weights and labels of this pass."""
         self.objective = objective
-        labels, n_inside = self.planes.labels.copy(), self.planes.n_inside
-        self.found = Found(self._weights, labels, n_inside)
+        self.weights = self._weights
+        self.labels, self.n_inside = self.planes.labels.copy(), self.planes.n_inside
 
     @property
     def n_lost(self):
         """Clusters that win no point; of two, one side may be empty, which the objective judges."""
-        return max(0, self._n_wanted - np.unique(self.found.labels).size)
+        return max(0, self._n_wanted - np.unique(self.labels).size)
 
     @property
     def at_end(self):
         """Whether the weights of the last program are kept."""
-        return self.found.weights is self._last
+        return self.weights is self._last
 
     def fraction(self):
         """Return a guess of the share of the search that is over."""
@@ -235,7 +226,7 @@ class PlaneSearch(SlicedSearch):
     def finish(self):
         """Label the points by the start, or by a held program, if a stop came first."""
         call = self._call
-        while self.found is None:
+        while self.weights is None:
             self.step(2**62)
         objective, held = self._held
         if not self._certain and objective < self.objective:
@@ -244,7 +235,7 @@ class PlaneSearch(SlicedSearch):
             self.planes.look(self._weights, 2**62)
             self._keep(objective)
         if not self._log:
-            half_norm = self.found.weights.half_norm
+            half_norm = self.weights.half_norm
             violation = (self.objective - half_norm) / call.C
             self._log.append((self.objective, half_norm, violation, 0))
         # After each program, or of the start if none was finished.
@@ -254,7 +245,7 @@ class PlaneSearch(SlicedSearch):
             "violation": violations,
             "planes": planes.astype(np.int64),
         }
-        gap, most = self.found.weights.gap, max(call.eps * min(1.0, call.C), GAP * self.objective)
+        gap, most = self.weights.gap, max(call.eps * min(1.0, call.C), GAP * self.objective)
         if gap is not None and not abs(gap) <= most:
             self.status = Status.NUMERICAL
 

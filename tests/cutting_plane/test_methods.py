@@ -394,7 +394,7 @@ def test_a_stop_before_the_first_pass_gives_the_labels_of_the_start(function, ov
         search.step(budget)
         search.finish()
         assert np.isfinite(search.objective) and not search.at_end
-        assert len(np.unique(search.found.labels)) == 2
+        assert len(np.unique(search.labels)) == 2
         assert search.history.tolist() == [search.objective]
         assert search.trace["planes"].tolist() == [0]
         working = search.objective - search.trace["violation"][0]
@@ -407,10 +407,10 @@ def test_a_stop_inside_a_program(overlapping):
     search.planes.tighten = lambda weights: added.append(tighten(weights)) or added[-1]
     while not any(added):
         assert not search.step(2**40)
-    start = search.found
+    start = search.weights
     assert not search.step(1)
     search.finish()
-    assert search.found is start and not search.at_end
+    assert search.weights is start and not search.at_end
     assert search.history.tolist() == [search.objective]
 
 
@@ -423,7 +423,7 @@ def test_a_scale_near_the_end_of_the_range_changes_nothing(overlapping):
         search.finish()
         found.append(search)
     assert found[0].status == found[1].status != Status.NUMERICAL
-    np.testing.assert_array_equal(found[0].found.labels, found[1].found.labels)
+    np.testing.assert_array_equal(found[0].labels, found[1].labels)
     assert found[0].objective == pytest.approx(found[1].objective, rel=1e-9)
 
 
@@ -437,7 +437,7 @@ def test_numbers_out_of_range_end_a_search_as_a_numerical_problem(binary, scale,
             pass
         search.finish()
     assert search.status == Status.NUMERICAL
-    assert search.found.labels.shape == (60,) and not np.isnan(search.objective)
+    assert search.labels.shape == (60,) and not np.isnan(search.objective)
 
 
 @every
