@@ -30,19 +30,13 @@ class Search(SlicedSearch):
             self.centers = np.asarray(dense_rows(self._points.rows, chosen), dtype=np.float64)
         if not self._has_ended and self._plan.center == "median":
             self.centers = descend_briefly(self._walker, self.centers, self._rng)
-        self.labels, distances = self._assign()
+        rows = self._points.rows
+        # As of new points: ties end alike.
+        self.labels, distances = make_model(self.centers, rows).assign(rows)
         self.objective = float(distances.sum())
         if not self._has_ended:
             self._record(self.objective)
         self._end_history(self._step_name)
-
-    def _assign(self):
-        """Return the labels of all points and their distances, as of new ones: ties end alike."""
-        if not self._points.is_sparse:
-            self._walker.assign(self.centers)
-            if np.isfinite(self._walker.distances).all():
-                return self._walker.labels, self._walker.distances
-        return make_model(self.centers, self._points.rows).assign(self._points.rows)
 
     def _record(self, objective):
         """Add an objective to the history."""
