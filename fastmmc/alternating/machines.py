@@ -16,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dtrsv
 
 from fastmmc.alternating import _loops as loops
-from fastmmc.core.execution import OutOfTime, RunControl
+from fastmmc.core.execution import OutOfTime
 from fastmmc.kernels.cholesky import add_to_diagonal, factor_lower
 from fastmmc.kernels.libsvm import (
     LINEAR_HINGE,
@@ -59,8 +59,6 @@ LIMIT_GROWTH = 4
 # Most passes of LIBLINEAR, and seconds per matrix entry that one takes on a slow computer.
 MOST_PASSES = 1000
 SLOW_NUMBER = 1e-8
-
-NO_LIMIT = RunControl()
 
 
 def least_violation(largest_cost):
@@ -350,7 +348,7 @@ class LibsvmMachine(SupportMachine):
     # LIBSVM has kernel values in single precision.
     least_gap = 1e-3
 
-    def __init__(self, K, cost, hinge, epsilon, tol, control=NO_LIMIT):
+    def __init__(self, K, cost, hinge, epsilon, tol, control):
         super().__init__(cost, hinge, epsilon, tol)
         self._K = np.ascontiguousarray(K)
         self._control = control
@@ -421,7 +419,7 @@ class LinearMachine(SupportMachine):
     It visits the points in random order, by ``seed``.
     """
 
-    def __init__(self, Z, cost, hinge, epsilon, tol, seed, control=NO_LIMIT):
+    def __init__(self, Z, cost, hinge, epsilon, tol, seed, control):
         super().__init__(cost, hinge, epsilon, tol)
         self.u = None  # LIBLINEAR keeps its dual variables to itself
         self._Z = np.ascontiguousarray(Z)

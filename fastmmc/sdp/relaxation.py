@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigvalsh
 
-from fastmmc.core.execution import RunControl
 from fastmmc.core.status import Status
 from fastmmc.core.threads import import_whole
 
@@ -21,9 +20,6 @@ OPTIONS = {"SCS": {"use_indirect": False}, "Clarabel": {}}
 
 # SCS takes an interrupt for itself and reports it by this code.
 SCS_INTERRUPTED = -5
-
-
-NO_LIMIT = RunControl()
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +54,7 @@ def import_cvxpy():
         ) from error
 
 
-def relax_mmc(K, C, least, largest, solver, control=NO_LIMIT):
+def relax_mmc(K, C, least, largest, solver, control):
     """Solve the relaxation of maximum margin clustering.
 
     min delta over M, mu >= 0, nu >= 0 where diag(M) = e, M is positive semidefinite and so is
@@ -111,7 +107,7 @@ def _mmc_bound(K, lam, t, p, q, r, least, largest):
     return float(gain - t.sum() - largest * (p + q).sum() + r * least**2 + slack)
 
 
-def relax_gmmc(K, C_delta, solver, control=NO_LIMIT):
+def relax_gmmc(K, C_delta, solver, control):
     """Solve the relaxation of generalized maximum margin clustering, with a positive definite K.
 
     max sum_i gamma_i over 0 <= gamma <= C_delta where K^-1 - diag(gamma) is positive semidefinite.

@@ -139,7 +139,7 @@ def test_libsvm_works_in_slices_that_change_nothing(rng, monkeypatch):
     found = []
     for operations in (10**9, 10):
         monkeypatch.setattr(machines, "FIRST_OPERATIONS", operations)
-        machine = LibsvmMachine(K, np.full(200, 500.0), False, 0.0, 1e-3)
+        machine = LibsvmMachine(K, np.full(200, 500.0), False, 0.0, 1e-3, RunControl())
         machine.begin(y)
         n_slices = 1
         while not machine.step(1):

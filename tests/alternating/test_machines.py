@@ -1,5 +1,7 @@
 """The machines against each other: the compiled dual solver, LIBSVM, the interior-point method."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from fastmmc.alternating.machines import (
     dense_solver,
     feature_solver,
 )
+from fastmmc.core.execution import RunControl
 
 # Hinge or not, epsilon.
 KINDS = [(False, 0.0), (False, 0.3), (True, 0.0)]
@@ -46,7 +49,7 @@ def test_all_machines_agree(hinge, epsilon, C):
     K, Z, y = problem()
     cost = np.full(y.size, C)
     ours = train(DualMachine(K, cost, hinge, epsilon, 1e-6), y)
-    libsvm = train(LibsvmMachine(K, cost, hinge, epsilon, 1e-6), y)
+    libsvm = train(LibsvmMachine(K, cost, hinge, epsilon, 1e-6, RunControl()), y)
     interior = train(InteriorMachine(Z, cost, hinge, epsilon, 1e-8), y)
     assert dual_value(ours) == pytest.approx(dual_value(libsvm), rel=1e-6)
     assert dual_value(interior) == pytest.approx(dual_value(libsvm), rel=1e-6)
@@ -152,7 +155,11 @@ def test_an_interior_point_that_rounding_stops(monkeypatch):
     assert not found.refine()
 
 
-@pytest.mark.parametrize("machine", [DualMachine, InteriorMachine, LibsvmMachine])
+@pytest.mark.parametrize(
+    "machine",
+    [DualMachine, InteriorMachine, partial(LibsvmMachine, control=RunControl())],
+    ids=["dual", "interior", "libsvm"],
+)
 def test_refine(machine):
     K, Z, y = problem()
     cost = np.full(y.size, 10.0)
@@ -203,7 +210,7 @@ def test_liblinear_comes_near(hinge, epsilon):
     _, Z, y = problem()
     cost = np.ones(y.size)
     exact = train(InteriorMachine(Z, cost, hinge, epsilon, 1e-8), y)
-    linear = train(LinearMachine(Z, cost, hinge, epsilon, 1e-6, 0), y)
+    linear = train(LinearMachine(Z, cost, hinge, epsilon, 1e-6, 0, RunControl()), y)
     assert np.corrcoef(linear.scores, exact.scores)[0, 1] > 0.95
     assert np.isnan(linear.relative_gap()) and not linear.refine()
 

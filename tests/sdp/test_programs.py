@@ -102,7 +102,7 @@ def test_for_fixed_signs_gmmc_is_the_hard_margin(seed):
 def test_mmc_is_its_program(solver, C, largest, least):
     K = centre(gram(points(3)))
     value, M = naive.mmc(K, C, largest, least)
-    found = relax_mmc(K, C, least, largest, solver)
+    found = relax_mmc(K, C, least, largest, solver, RunControl())
     assert (found.status, found.solver_status) == (Status.CONVERGED, "optimal")
     assert found.bound == pytest.approx(value, rel=1e-3)
     assert found.bound <= value * (1 + 1e-6)
@@ -117,7 +117,7 @@ def test_mmc_is_its_program(solver, C, largest, least):
 def test_gmmc_is_its_program(solver, C_delta, C_e):
     K = gram(points(4))
     value = naive.gmmc(ridged(K), C_delta, C_e)
-    found = relax_gmmc(penalised(K, C_e), C_delta, solver)
+    found = relax_gmmc(penalised(K, C_e), C_delta, solver, RunControl())
     assert found.status == Status.CONVERGED
     assert found.bound == pytest.approx(value, rel=1e-3)
     assert found.bound <= value * (1 + 1e-6)
@@ -139,7 +139,7 @@ def test_gmmc_is_its_program(solver, C_delta, C_e):
 def test_no_labelling_is_below_the_bound_of_mmc(seed, balance, targets, sizes):
     K = centre(gram(points(seed, apart=1.0)))
     least, largest = _size_limits(10, balance, targets, 1, None)
-    bound = relax_mmc(K, 1.0, least, largest, "SCS").bound
+    bound = relax_mmc(K, 1.0, least, largest, "SCS", RunControl()).bound
     values = [train_soft(K, y, 1.0).value for y in naive.labellings(10, *sizes)]
     assert bound <= min(values)
     # It is worth something, even where the sizes are far from those of the clusters.
@@ -149,7 +149,7 @@ def test_no_labelling_is_below_the_bound_of_mmc(seed, balance, targets, sizes):
 @pytest.mark.parametrize("seed", range(3))
 def test_weak_duality_of_gmmc(seed):
     K = gram(points(seed, n=9, apart=1.0))
-    bound = relax_gmmc(penalised(K), C_DELTA, "SCS").bound
+    bound = relax_gmmc(penalised(K), C_DELTA, "SCS", RunControl()).bound
     values = [train_hard(penalised(K), y).value for y in naive.labellings(9, 0, 9)]
     assert 0.3 * min(values) < bound <= min(values)
     rng = np.random.default_rng(seed)
@@ -162,22 +162,24 @@ def test_a_small_C_e_makes_the_bound_trivial():
     """(e; -1) gives sum gamma <= C_e n^2, what all points in one cluster cost."""
     K = gram(points(0))
     for C_e in (1e-4, 1e-3):
-        found = relax_gmmc(penalised(K, C_e), C_DELTA, "SCS")
+        found = relax_gmmc(penalised(K, C_e), C_DELTA, "SCS", RunControl())
         assert found.bound == pytest.approx(C_e * 100, rel=1e-4)
         one = naive.fixed_signs(ridged(K), np.ones(10), C_e)
         assert one == pytest.approx(C_e * 100, rel=1e-4)
-    assert relax_gmmc(penalised(K, 1e4), C_DELTA, "SCS").bound < 1e-3 * 1e4 * 100
+    assert relax_gmmc(penalised(K, 1e4), C_DELTA, "SCS", RunControl()).bound < 1e-3 * 1e4 * 100
 
 
 def test_on_clear_clusters_the_relaxation_is_exact():
     X = points(5, n=16, apart=30.0)
     y = np.where(np.arange(16) % 2 == 0, -1.0, 1.0)
     K = centre(gram(X, sigma=10.0))
-    found = relax_mmc(K, 1.0, 0.0, 1.0, "SCS")
+    found = relax_mmc(K, 1.0, 0.0, 1.0, "SCS", RunControl())
     assert found.bound == pytest.approx(train_soft(K, y, 1.0).value, rel=1e-3)
     np.testing.assert_allclose(found.matrix, np.outer(y, y), atol=0.05)
     K = penalised(gram(X, sigma=10.0))
-    assert relax_gmmc(K, C_DELTA, "SCS").bound == pytest.approx(train_hard(K, y).value, rel=1e-3)
+    assert relax_gmmc(K, C_DELTA, "SCS", RunControl()).bound == pytest.approx(
+        train_hard(K, y).value, rel=1e-3
+    )
 
 
 @pytest.mark.parametrize("relax", [relax_mmc, relax_gmmc])
@@ -190,7 +192,7 @@ def test_bounds_hold_where_the_solver_was_stopped(relax):
     else:
         K = penalised(gram(X))
         options = (K, C_DELTA, "SCS")
-    exact, stopped = relax(*options), relax(*options, over)
+    exact, stopped = relax(*options, RunControl()), relax(*options, over)
     assert stopped.status == Status.TIME_LIMIT and stopped.n_iter < exact.n_iter
     assert stopped.bound <= exact.bound + 1e-3 * abs(exact.bound)
     assert stopped.matrix.shape == (40, 40)
