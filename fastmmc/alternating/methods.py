@@ -31,6 +31,7 @@ from fastmmc.core.execution import (
     warn_user,
 )
 from fastmmc.core.parameters import (
+    WIDTH,
     BinarySizeParameters,
     KernelParameters,
     LandmarkParameters,
@@ -62,11 +63,7 @@ class _Common(
 
     sigma: float | None = parameter(
         default=None,
-        doc="""
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: three times the diagonal of the box around the points,
-        ``fastmmc.kernels.gram.box_diagonal(X)``.
-        """,
+        doc=WIDTH + "three diagonals of the box of X, ``fastmmc.kernels.gram.box_diagonal(X)``.",
     )
     max_representatives: int | None = parameter(
         default=None,

@@ -25,6 +25,7 @@ from fastmmc.core.execution import (
     warn_of_equal_points,
 )
 from fastmmc.core.parameters import (
+    WIDTH,
     Clusters,
     Guidance,
     KernelParameters,
@@ -160,11 +161,7 @@ class SharedParameters(RunParameters, LandmarkParameters, KernelParameters, befo
     )
     sigma: float | None = parameter(
         default=None,
-        doc="""
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: from the median distance, which is too wide for rings and
-        other bent clusters: try a third of it.
-        """,
+        doc=WIDTH + "from the median distance, too wide for rings and the like: try a third.",
     )
     rank: int | float | Literal["auto"] = parameter(
         default="auto",

@@ -44,6 +44,10 @@ def check_verbose(name, value):
     return int(value) if isinstance(value, bool) else validation.check_integer(name, value, least=0)
 
 
+# What a kernel's width is. What None stands for follows, which each method says for itself.
+WIDTH = 'Width: exp(-||x-z||^2 / sigma^2), or exp(-||x-z||_1 / sigma) for "laplacian".\nNone: '
+
+
 class Points(Parameters):
     """What is clustered."""
 
@@ -166,10 +170,7 @@ class KernelParameters(Parameters):
     sigma: float | None = parameter(
         default=None,
         above=0,
-        doc="""
-        Width: exp(-||x-z||^2 / sigma^2), or exp(-||x-z||_1 / sigma) for "laplacian". None: the
-        median distance, for k > 4 that to the (2 n / k)-th neighbour.
-        """,
+        doc=WIDTH + "the median distance, for k > 4 that to the (2 n / k)-th neighbour.",
     )
     gamma: float | None = parameter(
         default=None,

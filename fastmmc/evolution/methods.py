@@ -15,6 +15,7 @@ from fastmmc.core.execution import (
     warn_of_equal_points,
 )
 from fastmmc.core.parameters import (
+    WIDTH,
     BinarySizeParameters,
     KernelParameters,
     LandmarkParameters,
@@ -109,11 +110,7 @@ class EvoMMCParameters(
     )
     sigma: float | None = parameter(
         default=None,
-        doc="""
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the diagonal of the box around the points,
-        ``fastmmc.kernels.gram.box_diagonal(X)``.
-        """,
+        doc=WIDTH + "the diagonal of the box around X, ``fastmmc.kernels.gram.box_diagonal(X)``.",
     )
     n_init: int = parameter(default=10, doc="Starts; the one with the lowest F wins.")
 

@@ -11,6 +11,7 @@ from fastmmc.core import memory, validation
 from fastmmc.core.declare import Parameters, function_of, own_values, parameter, values
 from fastmmc.core.execution import RunControl, show_progress, warn_if_stopped, warn_of_equal_points
 from fastmmc.core.parameters import (
+    WIDTH,
     BinarySizeParameters,
     KernelName,
     KernelParameters,
@@ -65,11 +66,7 @@ class _Program(KernelParameters, before="kernel"):
     )
     sigma: float | None = parameter(
         default=None,
-        doc="""
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the median distance,
-        ``fastmmc.kernels.gram.median_width(X)``.
-        """,
+        doc=WIDTH + "the median distance, ``fastmmc.kernels.gram.median_width(X)``.",
     )
 
 
