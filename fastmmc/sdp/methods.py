@@ -1,8 +1,7 @@
 """MMC and GMMC: relax the labels to a matrix, solve a semidefinite program, round."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.sparse import issparse
@@ -13,7 +12,6 @@ from fastmmc.core.execution import RunControl, show_progress, warn_if_stopped, w
 from fastmmc.core.parameters import (
     WIDTH,
     BinarySizeParameters,
-    KernelName,
     KernelParameters,
     Points,
     check_verbose,
@@ -57,13 +55,6 @@ class _Program(KernelParameters, before="kernel"):
         """,
     )
     force: bool = parameter(default=False, doc="Go on with more than 150 points.")
-    kernel: KernelName | Callable[..., Any] = parameter(
-        default="rbf",
-        doc="""
-        Kernel, positive semidefinite; a callable takes (X, Z) and returns their (n_X, n_Z) Gram
-        matrix.
-        """,
-    )
     sigma: float | None = parameter(
         default=None,
         doc=WIDTH + "the median distance, ``fastmmc.kernels.gram.median_width(X)``.",
