@@ -76,23 +76,23 @@ class _StreamingClusterer(_CompetitiveClusterer):
         """Learn more objects, each of them once and in the given order.
 
         The first call finds first prototypes, from its own objects. After ``fit`` learning goes on
-        from what was found, with objects numbered from 0; what ``fit`` told of its own clusters, as
-        ``result_`` and ``sizes_``, goes. ``labels_`` then says which prototype was nearest to each
-        of these objects when it was presented; prototypes keep their numbers, so none are dropped.
-        How the columns of a table become numbers is learned from the first rows, be they those of
-        ``fit`` or of the first call.
+        from what was found, with objects numbered from 0.
 
         Parameters
         ----------
         X : (n, d) array_like, data frame or sparse matrix
-            Objects, with no values beyond 1e150, whose squares overflow.
+            Objects, with no values beyond 1e150, whose squares overflow. How the columns of a table
+            become numbers is learned from the first rows, be they those of ``fit`` or of the first
+            call.
         y : object, optional
             Ignored.
 
         Returns
         -------
         object
-            Itself.
+            Itself. ``labels_`` says which prototype was nearest to each of these objects when it
+            was presented; prototypes keep their numbers, so none are dropped. What ``fit`` told of
+            its own clusters, as ``result_`` and ``sizes_``, is gone.
 
         Raises
         ------
@@ -279,17 +279,14 @@ class _ConstrainedStream(_ConstrainedClusterer, _StreamingClusterer, before="ini
         """Learn more objects, each of them once and in the given order.
 
         The first call finds first prototypes, from its own objects. After ``fit`` learning goes on
-        from what was found, with objects numbered from 0; what ``fit`` told of its own clusters, as
-        ``result_`` and ``sizes_``, goes. ``labels_`` then says which prototype was nearest to each
-        of these objects when it was presented; prototypes keep their numbers, so none are dropped.
-
-        Objects are numbered from 0 in the order in which they come, call after call; constraints
-        name these numbers and may name objects yet to come. A constraint is learned from when its
-        later object is presented, if the earlier one is among the last ``memory_size`` constrained
-        ones: those that are labelled or were in a constraint given by the time they came.
-        ``n_forgotten_`` counts pairs whose earlier object is not; those that labels imply are not
-        counted. Pairs given after both objects had been presented change nothing, also if they are
-        repeated ones that were learned from; ``n_late_`` counts them, each time.
+        from what was found. Objects are numbered from 0 in the order in which they come, call after
+        call, and anew after ``fit``; constraints name these numbers and may name objects yet to
+        come. A constraint is learned from when its later object is presented, if the earlier one is
+        among the last ``memory_size`` constrained ones: those that are labelled or were in a
+        constraint given by the time they came. ``n_forgotten_`` counts pairs whose earlier object
+        is not; those that labels imply are not counted. Pairs given after both objects had been
+        presented change nothing, also if they are repeated ones that were learned from;
+        ``n_late_`` counts them, each time.
 
         Contradictions are looked for among the pairs of this call, those of earlier calls that wait
         for an object to come, and what labels of their objects imply, as far as these are in X or
