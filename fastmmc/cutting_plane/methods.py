@@ -221,7 +221,8 @@ def cpmmc(call: _CPMMCCall, control: RunControl) -> MarginResult:
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end, or its programs were not solved exactly.
+        If the run was stopped before its end, its programs were not solved exactly, which happens
+        when points are far from the origin, or clusters of :func:`cpm3c` remained empty.
     UserWarning
         If columns of X seem to have different units.
 
@@ -278,14 +279,6 @@ def cpm3c(call: _CPM3CCall, control: RunControl) -> MarginResult:
     MarginResult
         As of :func:`cpmmc`. ``dual_coef`` has a column for each cluster, and ``intercept`` is 0:
         the constant of a kernel is part of it.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end, its programs were not solved exactly, which happens
-        when points are far from the origin, or clusters remained empty.
-    UserWarning
-        If columns of X seem to have different units.
 
     Notes
     -----
