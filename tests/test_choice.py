@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse import csr_array
+from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs, make_circles
 from sklearn.exceptions import ConvergenceWarning
@@ -18,7 +19,7 @@ from fastmmc.choice import methods, vote, whole
 from fastmmc.choice.candidates import JUDGES, KERNELS, N_MEANS, N_NEAR, N_STEPS
 from fastmmc.choice.evidence import CLEAR, CLOUDS, MOST_COMPARED, Cloud
 from fastmmc.choice.given import BALANCE
-from fastmmc.choice.numbers import DITHERS, Counts
+from fastmmc.choice.numbers import DITHERS, Counts, _largest_vote
 from fastmmc.choice.results import LEAST_EVIDENCE, RULES
 from fastmmc.choice.widths import Genie, Widths, dithered
 from fastmmc.core.execution import fixed_seed, restart_stream
@@ -379,6 +380,32 @@ def test_scores_are_means_over_draws_of_dithered_points(monkeypatch, width, draw
     means = {k: np.mean([of[k] for of in of_draws]) for k in (2, 3, 4)}
     assert result.scores == pytest.approx(means)
     assert len({of[4] for of in of_draws}) == draws
+
+
+def test_finds_the_number_of_clusters_far_apart():
+    rng = np.random.default_rng([2, 7, 100])
+    centers, sizes = rng.normal(0, 100, (7, 2)), rng.integers(20, 120, 7)
+    y = np.repeat(np.arange(7), sizes)
+    X = centers[y] + rng.normal(0, 1, (y.size, 2))
+    assert pdist(centers).min() > 30
+    found = [fastmmc.cluster(X, random_state=state).labels for state in range(3)]
+    assert [adjusted_rand_score(y, labels) for labels in found] == [1.0] * 3
+
+
+def test_the_largest_vote_is_that_of_the_definition(rng):
+    labellings = [rng.integers(3, size=30) for _ in range(4)]
+    labellings.append((labellings[0] + 1) % 3)
+    errors, masses = rng.uniform(0.1, 0.5, (5, 2)), rng.integers(1, 4, 30)
+    copies = [np.repeat(labels, masses) for labels in labellings]
+    weights = []
+    for labels, (plain, shared) in zip(copies, errors, strict=True):
+        shares = np.bincount(labels) / labels.size
+        times = sum(adjusted_rand_score(labels, other) == 1 for other in copies)
+        price = np.exp(-np.log(3) - np.sum(shares * np.log(shares)))
+        weights.append(price * times**0.5 / ((plain + 0.001) * (shared + 0.001)))
+    agreements = [[adjusted_rand_score(one, other) for other in copies] for one in copies]
+    expected = (np.array(agreements) @ weights).max() / sum(weights)
+    assert _largest_vote(labellings, errors, 3, masses) == pytest.approx(expected)
 
 
 def test_finds_the_number_of_long_clusters():

@@ -47,8 +47,10 @@ AGREEMENT = 2.0
 REPEATS = 0.5
 
 
-def errors_of(groups, labels, k):
+def errors_of(groups, labels, k, sums=None):
     """Return two leave-one-out errors of labels: by the predictions and by their shares.
+
+    ``sums`` (k, g) are the rows of the matrix, summed over the clusters, if they are known.
 
     Each is the mean over clusters of the mean cubed distance between what is predicted of their
     points and the indicators of these; 1 for an empty cluster. So the points on a cut through a
@@ -58,7 +60,8 @@ def errors_of(groups, labels, k):
     has few neighbours all predictions of it are near 0, whatever the labels are; the shares are
     not.
     """
-    L, E = predictions(groups, labels, sums_of(groups.matrix, labels, k))
+    sums = sums_of(groups.matrix, labels, k) if sums is None else sums
+    L, E = predictions(groups, labels, sums)
     counts = np.bincount(labels, groups.masses, k)
     cubes = [np.linalg.norm(found - E, axis=1) ** DISTANCE for found in (L, shares_of(L))]
     sums = [np.bincount(labels, groups.masses * of_each, k) for of_each in cubes]
