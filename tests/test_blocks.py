@@ -129,8 +129,10 @@ def test_passes_lower_the_objective(mapped, params):
 
 @slow
 @pytest.mark.parametrize("params", [{}, FREE])
-def test_clusters_are_as_good_as_in_memory(points, mapped, params):
-    # The index of one seed has a deviation of .03: nine tell differences of .02.
+def test_clusters_are_as_good_as_in_memory(points, mapped, params, monkeypatch):
+    # The index of one seed has a deviation of .03: nine tell differences of .02. Samples have as
+    # many points a cluster as they do outside of tests: of 70, as here, free sizes leave some few.
+    monkeypatch.setattr(block_factor, "SAMPLE", 9 * 200)
     X, y = points
 
     def score(given, seed):
