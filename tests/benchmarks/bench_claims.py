@@ -51,8 +51,6 @@ def new_state(R, labels):
         value=np.full(claims.N_VALUES, np.inf),
         best_labels=np.empty(0, dtype=labels.dtype),
         score=np.zeros(n),
-        own=np.zeros(n),
-        lanes=np.empty(claims.LANES),
         history=np.empty((4096, 2)),
         stride=n,
     )
@@ -107,7 +105,7 @@ def test_claim_pass(benchmark, n, eager):
         state.labels,
         state.labels.dtype.type(1),
         eager,
-        state.lanes,
+        np.empty(claims.LANES),
     )
     assert j == np.argmin(state.score)
 
@@ -134,7 +132,7 @@ def test_fill_own(benchmark, n):
         state.movable,
         floors,
         state.masses,
-        state.own,
+        np.empty(n),
     )
 
 
@@ -143,8 +141,7 @@ def test_fill_own(benchmark, n):
 def test_score_moves(benchmark, n):
     state = new_state(hat_matrix(n), random_labels(n))
     label = state.labels.dtype.type(0)
-    state.own[:] = state.sums[1]
-    given = state.own, state.sums[0], state.labels, label, state.score, state.masses, n
+    given = state.sums[1], state.sums[0], state.labels, label, state.score, state.masses, n
     run_loop(benchmark, claims.score_moves, *given)
 
 
