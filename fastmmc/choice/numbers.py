@@ -4,7 +4,7 @@ from statistics import fmean, harmonic_mean
 
 import numpy as np
 
-from fastmmc.choice.vote import FLOOR, REPEATS, errors_of
+from fastmmc.choice.vote import FLOOR, REPEATS, errors_of, times_found
 from fastmmc.data.labels import agreement
 from fastmmc.data.sizes import imbalance, size_rule
 from fastmmc.rls.engine.groups import cost_of
@@ -127,6 +127,6 @@ def _largest_vote(labellings, errors, k, masses):
     # the weights of the vote 14.3, 29.3, 10.3, 40 and 23, and clusters of 2 % are lost; with the
     # inverse cubes of mean squared errors 13.8, 27.0, 10.7, 38 and 25.
     agreements = agreement(labellings, k, masses)
-    weights = np.sum(agreements > 1.0 - 1e-9, axis=1) ** REPEATS / np.prod(errors + FLOOR, axis=1)
+    weights = times_found(agreements) ** REPEATS / np.prod(errors + FLOOR, axis=1)
     weights *= [np.exp(-imbalance(labels, k, masses)) for labels in labellings]
     return float((agreements @ weights).max() / weights.sum())

@@ -75,6 +75,11 @@ def shares_of(L):
     return np.where(total > 1e-12, shares / np.maximum(total, 1e-12), 1.0 / L.shape[1])
 
 
+def times_found(agreements):
+    """Return how many of some labellings each one is equal to, from their agreements."""
+    return np.sum(agreements > 1.0 - 1e-9, axis=1)
+
+
 def weigh(errors, rules, labellings, k, masses, times, likelihoods=1.0):
     """Return the candidates' weights, (m,), which sum to 1.
 
@@ -108,7 +113,7 @@ def vote(found, kernels, k, masses, kept):
     errors, likely = (np.array(figures) for figures in zip(*judged, strict=True))
     agreements = np.maximum(agreement(labellings, k, masses), 0.0)
     searched = np.array([rule != "k-means" for rule in rules])
-    times = np.maximum(np.sum(agreements[:, searched] > 1.0 - 1e-9, axis=1), 1)
+    times = np.maximum(times_found(agreements[:, searched]), 1)
     weights = weigh(errors, rules, labellings, k, masses, times, likely)
     votes = agreements**AGREEMENT @ weights
     at_kernel = np.sqrt(np.prod(errors, axis=2))
