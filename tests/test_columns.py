@@ -845,3 +845,65 @@ def test_a_plan_of_a_frame_is_refused(solve):
 
     with pytest.raises(TypeError, match=r"lazy frame, .* give X.collect"):
         solve(Lazy(), 2)
+
+
+def suspects(values):
+    """Return what is warned of in a column of a frame."""
+    frame = pd.DataFrame({"x": values, "y": np.arange(len(values)) % 7 / 3})
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        learn_coding(frame)
+    return [str(one.message) for one in found]
+
+
+STEPS = pd.Timestamp("2023-11-01") + pd.to_timedelta(np.arange(N), "D")
+
+
+@pytest.mark.parametrize(
+    ("code", "others"),
+    [
+        (-999, np.arange(N) / 7),
+        (-9, np.arange(N) % 3),
+        (99, np.arange(N) % 5 + 1),
+        (999.0, np.where(np.arange(N) % 5, np.arange(N), np.nan)),
+        ("-999", [f"{i / 7:.2f}" for i in range(N)]),
+        ("9999-12-31", STEPS.strftime("%Y-%m-%d")),
+        ("01.01.1900", STEPS.strftime("%d.%m.%Y")),
+    ],
+)
+def test_codes_of_missing_cells_are_warned_of(code, others):
+    values = pd.Series(others)
+    values[[2, 17]] = code
+    (text,) = suspects(values)
+    shown = "1900-01-01" if code == "01.01.1900" else f"{code}".removesuffix(".0")
+    assert text.startswith(f"values in column 'x', such as {shown} in 2 rows, are far from all")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.where(np.arange(N) % 9, np.arange(N) * 10.0, 99),  # among others
+        np.where(np.arange(N) == 9, -999, np.arange(N) / 7),  # once
+        np.where(np.arange(N) % 9, np.arange(N) / 7, -500),  # no nines
+        np.where(np.arange(N) % 9, np.arange(N) % 3, 9),  # a count
+        np.where(np.arange(N) % 9, 5, -999),  # beside a single value
+        19_900_000 + 1_000 * np.arange(N),  # no months
+        np.where(np.arange(N) % 3, 2023, 2024),
+    ],
+)
+def test_other_values_are_not_warned_of(values):
+    assert suspects(values) == []
+
+
+@pytest.mark.parametrize("form", ["%Y%m%d", "%Y%m%d%H%M%S"])
+@pytest.mark.parametrize("kind", [str, np.int64])
+def test_dates_that_are_numbers_are_warned_of(form, kind):
+    (text,) = suspects(STEPS.strftime(form).astype(kind))
+    assert text.startswith("values in column 'x', such as 20231101") and "seem to be dates" in text
+
+
+def test_suspect_values_of_many_columns_are_warned_of_together():
+    frame = pd.DataFrame({f"v{i}": np.arange(N) / (7 + i) for i in range(5)})
+    frame.loc[[2, 17], :] = -999
+    with pytest.warns(UserWarning, match="columns 'v0', 'v1', 'v2' and 2 more, such as -999 in 2"):
+        fastmmc.cluster(frame, 2, random_state=0)

@@ -29,6 +29,7 @@ from fastmmc.data.columns import (
     yeo_johnson,
 )
 from fastmmc.data.frames import Frame, is_frame, read_frame, read_values
+from fastmmc.data.suspects import warn_of_suspects
 from fastmmc.data.units import have_different_units, warn_of_units
 
 
@@ -298,6 +299,11 @@ def fit_coding(
                     columns[i] = _made_even(columns[i], numbers, times)
                 else:
                     columns[i] = _weighed(columns[i], numbers)
+    warn_of_suspects(
+        (column.name, column.kind, column.read(values)[0].astype(np.float64))
+        for column, values in zip(columns, frame.columns, strict=True)
+        if isinstance(column, NumberColumn | DateColumn)
+    )
     return Coding(tuple(columns), is_mixed)
 
 

@@ -267,9 +267,8 @@ def _read_dates(values, form):
     """Return cells as days since 1970, NaN where they are missing or no dates, and those."""
     if values.kind == "dates":
         return values.cells, []
-    texts = values.texts
-    days = cells.days_of(["" if text is None else text for text in texts], form)
-    return days, _not_read(texts, days)
+    days = values.days(form)
+    return days, _not_read(values.texts, days)
 
 
 def _not_read(texts, numbers):

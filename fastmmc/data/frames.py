@@ -33,7 +33,7 @@ class Values:
 
     kind: str
     cells: np.ndarray | list[str | None]
-    _numbers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    _found: dict[Any, np.ndarray] = field(default_factory=dict, repr=False)
 
     @cached_property
     def texts(self) -> list[str | None]:
@@ -69,11 +69,18 @@ class Values:
 
     def numbers(self, mark: str) -> np.ndarray:
         """Return texts with this decimal mark as (n,) float64, NaN where no finite numbers."""
-        if mark not in self._numbers:
-            found = written.numbers_of(self.known, mark, self._plain)
+        return self._once(mark, lambda: written.numbers_of(self.known, mark, self._plain))
+
+    def days(self, form: str | None) -> np.ndarray:
+        """Return texts of this format as (n,) days since 1970, NaN where they are no dates."""
+        return self._once(("date", form), lambda: written.days_of(self.known, form))
+
+    def _once(self, key, find):
+        """Return what is found of the known texts, NaN for others; it is found once."""
+        if key not in self._found:
             is_known = np.array([text is not None for text in self.texts], dtype=bool)
-            self._numbers[mark] = _fill_in(is_known, found)
-        return self._numbers[mark]
+            self._found[key] = _fill_in(is_known, find())
+        return self._found[key]
 
 
 def rows_of(values, rows):

@@ -43,8 +43,8 @@ def warn_of_units(points, names):
     times = f"{ratio:,.0f}" if ratio < 1e9 else f"{ratio:.3g}"
     reach = f"span up to {span[wide[0]]:.3g}" if wide.size > 1 else f"spans {span[wide[0]]:.3g}"
     warn_user(
-        f"the columns of X seem to have different units: {_list(wide, names)} {reach}, which is "
-        f"{times} times the range of {_list(lost, names)}, so the latter hardly count in the "
+        f"the columns of X seem to have different units: {listed(wide, names)} {reach}, which is "
+        f"{times} times the range of {listed(lost, names)}, so the latter hardly count in the "
         "distances. Give standardize=True (umc_rls, evo_mmc, cluster in memory), or scale X, as "
         "by sklearn.preprocessing.StandardScaler; ignore this if all columns share a unit",
         UserWarning,
@@ -86,7 +86,7 @@ def _spans(points):
         return high - low, most - least
 
 
-def _list(columns, names):
+def listed(columns, names):
     """Return the first few columns by name or number, and how many more there are."""
     shown = [str(j) if names is None else repr(str(names[j])) for j in columns[:NAMED]]
     if columns.size > NAMED:
