@@ -19,7 +19,7 @@ from fastmmc.data.coding import (
     plain_coding,
     undecided_mark,
 )
-from fastmmc.data.columns import counted
+from fastmmc.data.columns import counted, first_of
 from fastmmc.data.frames import Frame, read_frame
 from fastmmc.data.links import find_conflicts
 
@@ -123,10 +123,10 @@ def tell_unless_plain(source, coding, columns, frame=None, *, compares=False):
         common.note(source, line)
     categories = [i for i, column in enumerate(coding.columns) if column.kind == "categories"]
     if categories:
-        called = columns.calls(categories)
-        advice = f"to leave out categories: {tables.drop_option(called)}"
+        advice = f"to leave out categories: {tables.drop_option(columns.calls(categories))}"
         if compares:
-            label = tables.option_of("--label-column", called[-1])
+            (last,) = columns.calls(categories[-1:])
+            label = tables.option_of("--label-column", last)
             advice += f"; to compare the clusters with a column of true classes: {label}"
         common.note(source, advice)
     if frame is not None and (mark := undecided_mark(frame, coding)):
@@ -144,7 +144,7 @@ def read_new_points(source, asked, coding, encoding=None):
         known = plain_coding(frame.names) if coding is None else coding
         X, unknown, others = known.code(frame._replace(names=[]))
         if coding is None and unknown:
-            raise ValueError("; ".join(unknown))
+            raise ValueError(first_of(unknown, "; "))
         for line in (*unknown, *others):
             common.note(source, line)
         _check_points(X)

@@ -10,7 +10,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import chain, count, islice
+from itertools import chain, count, groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from fastmmc.cli.common import (
     to_number,
 )
 from fastmmc.data.cells import is_date, is_missing, says_number_or_date
-from fastmmc.data.columns import counted, quoted
+from fastmmc.data.columns import NAMED, counted, first_of, quoted
 from fastmmc.data.frames import Frame, Values
 
 TABLES = (".csv", ".tsv")
@@ -43,7 +43,7 @@ ROWS_BELOW = 100
 
 LONGEST_CELL = 2**31 - 1  # characters, the most that csv takes on every system
 # What Excel writes above the header, and reads there.
-DELIMITER_LINE = re.compile(r"sep=([,;\t])[\r\n]*")
+DELIMITER_LINE = re.compile(r"sep=([,;\t|])[\r\n]*")
 QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -135,9 +135,10 @@ class SameColumns:
             if not missing:
                 return self._named(names), None
             if len(missing) < len(self.names) or is_header(names):
+                which = f"column{'s' * (len(missing) > 1)} {first_of(missing)}"
                 raise ValueError(
-                    f"the model was made of columns that are missing here, {', '.join(missing)}; "
-                    "rename what is meant, or list the columns in the model's order by --columns"
+                    f"the model needs {which}, missing here; rename what is meant, or list the "
+                    "columns in the model's order by --columns"
                 )
         if n_columns == self.n_columns:
             return self.numbers, None
@@ -246,10 +247,10 @@ class Text(NamedTuple):
                     cells = []
                 width = width or len(cells)
                 if reader.line_num > begin + 1 and _hold_rows(cells, self.delimiter, width):
-                    raise csv.Error(f"one of its cells goes on to line {reader.line_num}")
+                    problem = f"a cell goes on to line {reader.line_num}, and has lines like rows"
+                    raise csv.Error(problem)
             except csv.Error as error:
-                unless = ", unless what follows is text that is not like a row"
-                raise _unreadable(begin + 1, error, self.lines[begin], unless) from error
+                raise _unreadable(begin + 1, error, self.lines[begin]) from error
             yield begin + 1, "".join(self.lines[begin : reader.line_num]), cells
             begin = reader.line_num
 
@@ -264,9 +265,9 @@ def _reader(lines, delimiter):
     return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
 
 
-def _unreadable(number, error, line, unless=""):
+def _unreadable(number, error, line, where="where its cell ends"):
     """Return an error about a line, and advice where it has a quote."""
-    advice = f"a quote must be closed in its own line{unless}: close it, or write it twice"
+    advice = f"close a quote {where}, and write one within a cell twice"
     return BadRow(
         f"line {number} cannot be read as a row: {error}", advice if '"' in line else None
     )
@@ -320,7 +321,7 @@ def cells_of(line, number, delimiter):
     try:
         return next(_reader([line], delimiter), [])
     except csv.Error as error:
-        raise _unreadable(number, error, line) from error
+        raise _unreadable(number, error, line, "in its own line") from error
 
 
 def delimiter_of(path, first_line):
@@ -403,10 +404,10 @@ class Layout:
     def check_length(self, line, row):
         """Refuse a row that has not as many cells as the first one."""
         if len(row) != len(self.first):
-            raise BadRow(
-                f"line {line} has {counted(len(row), 'cell')}",
-                f"line {self.line} has {len(self.first)}",
-            )
+            advice = f"line {self.line} has {len(self.first)}"
+            if len(self.first) == 1:
+                advice += "; if it is a title or a comment, delete it"
+            raise BadRow(f"line {line} has {counted(len(row), 'cell')}", advice)
 
     def fault(self, line, row, i, expected):
         """Return an error that tells what is wrong with a cell of a row, and what to do."""
@@ -422,7 +423,14 @@ class Layout:
 
 
 def call_columns(numbers, names):
-    """Return what options call columns: by their names, or numbers where names are ambiguous."""
+    """Return what options call columns: by their names, or numbers where names are ambiguous.
+
+    Many are called by ranges of numbers.
+    """
+    if len(numbers) > NAMED:
+        runs = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
+        ranges = [[i for _, i in run] for _, run in runs]
+        return [f"{one[0]}-{one[-1]}" if len(one) > 1 else f"{one[0]}" for one in ranges]
     names = [""] * (max(numbers) + 1) if names is None else [name.strip() for name in names]
     fits = {i: names[i] and not is_whole(names[i]) and names.count(names[i]) == 1 for i in numbers}
     return [names[i] if fits[i] else str(i) for i in numbers]
@@ -544,7 +552,7 @@ def _find(flag, item, n_columns, names, ranges=True):
         )
     near = get_close_matches(item, names, 1)
     advice = f"did you mean {near[0]!r}? " if near else ""
-    raise ValueError(f"{flag}: no column {item!r} in the header; {advice}it has {', '.join(names)}")
+    raise ValueError(f"{flag}: no column {item!r} in the header; {advice}it has {first_of(names)}")
 
 
 def _is_named(item, names):

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from fastmmc.core.execution import warn_user
 from fastmmc.data.coding import Coding
+from fastmmc.data.columns import first_of
 from fastmmc.data.frames import whole_table
 
 
@@ -42,7 +43,7 @@ class Named:
             )
         numbers, unknown, _ = self.coding.code(X)
         if unknown:
-            warn_user("; ".join(unknown), UserWarning)
+            warn_user(first_of(unknown, "; "), UserWarning)
         return numbers
 
 

@@ -20,6 +20,7 @@ from fastmmc.data.columns import (
     check_finite,
     counted,
     even_power,
+    first_of,
     fit_column,
     median,
     moments,
@@ -143,8 +144,8 @@ class Coding:
             if missing:
                 raise ValueError(
                     f"the table lacks the column{'s' * (len(missing) > 1)} "
-                    f"{', '.join(map(repr, missing))}, from which the clusters were made; it has "
-                    f"{', '.join(map(repr, frame.names))}"
+                    f"{first_of([*map(repr, missing)])}, from which the clusters were made; it "
+                    f"has {first_of([*map(repr, frame.names)])}"
                 )
             places = [frame.names.index(name) for name in names]
         elif len(frame.columns) == len(names):
@@ -154,7 +155,7 @@ class Coding:
         else:
             raise ValueError(
                 f"there are {len(frame.columns)} columns; the clusters were made of "
-                f"{', '.join(map(repr, names))}"
+                f"{first_of([*map(repr, names)])}"
             )
         return zip(self.used, [frame.columns[i] for i in places], strict=True)
 
@@ -219,7 +220,7 @@ def learn_coding(X, scaled=False, weights=None):
     look_at_units(coding, frame, warns=scaled is False)
     numbers, unknown, _ = coding.code(frame)
     if unknown:
-        warn_user("; ".join(unknown), UserWarning)
+        warn_user(first_of(unknown, "; "), UserWarning)
     left_out = [f"{column.name!r} is {column.said}" for column in coding.left_out()]
     if left_out:
         advice = ""
@@ -228,7 +229,7 @@ def learn_coding(X, scaled=False, weights=None):
                 ". Give ids as float, without missing cells, to use them, or as categories if they "
                 "name groups of rows"
             )
-        warn_user(f"columns of X are not used: {'; '.join(left_out)}{advice}", UserWarning)
+        warn_user(f"columns of X are not used: {first_of(left_out, '; ')}{advice}", UserWarning)
     return numbers, coding
 
 
@@ -284,7 +285,7 @@ def fit_coding(
     if not kinds:
         raise ValueError(
             "no column holds numbers, dates or categories: "
-            + "; ".join(f"{column.name!r} is {column.said}" for column in columns)
+            + first_of([f"{column.name!r} is {column.said}" for column in columns], "; ")
         )
     is_mixed = scaled is True or len(kinds) > 1
     if scaled == "auto" and kinds == {"numbers"}:

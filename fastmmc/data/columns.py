@@ -55,6 +55,9 @@ IDS = "left out, as it holds ids of the rows"
 # Truth values, whose case differs: Python's own are True, those of spreadsheets TRUE.
 TRUTH = {"true", "false"}
 
+# How many columns a message names: there may be thousands.
+NAMED = 10
+
 # How texts are shown, which may be as long as a book.
 SHORT = Repr()
 SHORT.maxstring = 80
@@ -558,6 +561,12 @@ def is_id(name, known):
 def quoted(text):
     """Return a text in quotes, as messages show it, without the middle of a long one."""
     return SHORT.repr(text)
+
+
+def first_of(texts, mark=", "):
+    """Return the first few texts, and how many more there are."""
+    more = len(texts) - NAMED
+    return mark.join(texts[:NAMED]) + (f"{mark}and {more} more" if more > 0 else "")
 
 
 def counted(n, one, many=None):

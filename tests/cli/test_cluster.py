@@ -456,8 +456,8 @@ def test_a_quote_that_is_not_closed_takes_in_no_rows(capsys, tmp_path, quotes, c
     path.write_text(rows(quotes))
     wrong = error_of(capsys, *given[command])
     assert f"{path}: line {min(quotes) + 2} cannot be read as a row" in wrong
-    unless = "" if command == "stream" else ", unless what follows is text that is not like a row"
-    assert f"a quote must be closed in its own line{unless}: close it" in wrong
+    where = "in its own line" if command == "stream" else "where its cell ends"
+    assert f"close a quote {where}, and write one within a cell twice" in wrong
 
 
 def test_labels_of_another_number_are_not_written(capsys, monkeypatch, pairs, tmp_path):

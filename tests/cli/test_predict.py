@@ -170,8 +170,8 @@ def test_wrong_columns(capsys, model, tmp_path, frame):
     path, _ = model
     new = tmp_path / "new.csv"
     for table, header, message in [
-        (frame[["a", "b"]], True, "that are missing here, 'c', 'd'; rename what is meant"),
-        (frame.rename(columns=str.upper), True, "that are missing here, 'a', 'b', 'c', 'd'"),
+        (frame[["a", "b"]], True, "needs columns 'c', 'd', missing here; rename what is meant"),
+        (frame.rename(columns=str.upper), True, "model needs columns 'a', 'b', 'c', 'd', missing"),
         (frame[["a", "b", "c"]], False, "3 columns; the model was made of 4 out of 5: list them"),
     ]:
         table.to_csv(new, index=False, header=header)

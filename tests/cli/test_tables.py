@@ -369,7 +369,7 @@ def test_levels_and_columns_that_the_model_lacks(capsys, tmp_path):
     assert "column 'town': 10 cells such as 'Kiel' not seen before" in told
     frame.drop(columns="town").to_csv(new, index=False)
     wrong = error_of(capsys, "predict", model, new)
-    assert "the model was made of columns that are missing here, 'town'" in wrong
+    assert "the model needs column 'town', missing here; rename" in wrong
     # In Python the same model takes a frame.
     assert fastmmc.load(model).predict(frame).tolist() == labels.tolist()
     with pytest.raises(ValueError, match="lacks the column 'town'"):
@@ -666,7 +666,7 @@ def test_a_first_row_that_comes_again_is_data(capsys, tmp_path, text, has_header
     assert len(capsys.readouterr().out.splitlines()) == n
 
 
-@pytest.mark.parametrize("mark", [";", ",", "\t"])
+@pytest.mark.parametrize("mark", [";", ",", "\t", "|"])
 def test_the_line_in_which_excel_tells_the_delimiter_is_no_row(capsys, tmp_path, mark):
     path = tmp_path / "t.csv"
     path.write_text(f"sep={mark}\na{mark}b\n1{mark}2\n2{mark}3\n9{mark}8\n")
@@ -739,3 +739,34 @@ def test_spaces_within_a_number_or_a_date_are_no_separators(cells_, tmp_path):
     path.write_text("\n".join(["a", *cells_]) + "\n")
     frame, _, _ = read_table(path, Columns(None, None, None))
     assert len(frame.columns) == 1
+
+
+def test_messages_about_wide_tables_are_short(capsys, tmp_path):
+    texts = np.random.default_rng(0).choice(["u", "v"], (40, 300))
+    frame = pd.DataFrame(texts, columns=[f"column_{j}" for j in range(300)])
+    frame["a"] = np.arange(40) % 7 / 3
+    path, model, new = (tmp_path / name for name in ("t.csv", "model.npz", "new.csv"))
+    frame.to_csv(path, index=False)
+    _, told = labels_of(capsys, "cluster", path, "-k", 2, "--method", "wta", "--model", model)
+    assert "to leave out categories: --drop 0-299; to compare" in told
+    assert "--label-column column_299\n" in told
+    assert (
+        "wta on"
+        in labels_of(capsys, "cluster", path, "-k", 2, "--method", "wta", "--drop", "0-299")[1]
+    )
+    frame["a"].to_csv(new, index=False)
+    wrong = [
+        error_of(capsys, "predict", model, new),
+        error_of(capsys, "cluster", path, "--drop", "z"),
+    ]
+    assert "'column_9', and 290 more, missing here" in wrong[0]
+    assert "column_9, and 291 more" in wrong[1]
+    assert max(map(len, (*wrong, *told.splitlines()))) < 500
+
+
+@pytest.mark.parametrize("command", ["cluster", "stream"])
+def test_a_title_above_the_header_is_to_be_deleted(capsys, tmp_path, command):
+    path = tmp_path / "t.csv"
+    path.write_text("Report of 2024\na,b\n1,2\n2,3\n")
+    wrong = error_of(capsys, command, path, "-k", 2)
+    assert "line 2 has 2 cells; line 1 has 1; if it is a title or a comment, delete it" in wrong
