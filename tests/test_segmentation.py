@@ -98,6 +98,16 @@ def test_predict_agrees_with_the_labels_of_clear_segments(bands, k):
     assert res.decision_function(COLORS).shape == (4, k)
 
 
+@pytest.mark.jit
+@pytest.mark.parametrize("k", [2, 3])
+def test_few_colours_of_many_pixels_reach_the_tolerance(rng, k):
+    y = np.repeat([0, 1, 2], 100_000)
+    image = (COLORS[y] + rng.integers(0, 2, (y.size, 3))).reshape(500, 600, 3)
+    # A warning would say that they did not.
+    result = fastmmc.segment(image, k, random_state=0)
+    assert k == 2 or adjusted_rand_score(y, result.label_image.ravel()) == 1
+
+
 def test_merging_changes_nothing(rng):
     # Few colours that many pixels share, in a picture without clear segments.
     palette = rng.integers(0, 256, (25, 3))

@@ -34,6 +34,11 @@ WORST_RISE = 10.0
 # Added to the diagonal D, as a share of the mean diagonal of K, to bound the weights 1 / D, so that
 # solutions keep their digits. The residuals are exact, so the optimum does not change.
 PROXIMAL = 1e-8
+# Where K is nearly singular and C large, that holds the steps back. A training that ends with a gap
+# of more than so many tolerances is made once more with this share of it. On pictures of 8 to 256
+# colours 10 runs of 24 ended so, with gaps of up to .9 of the objective; now none does.
+FAR_FROM_END = 10.0
+RETRIED = 1e-6
 
 # A round works on the LEAST_PART points nearest to a kink of their loss, or on the share PART of
 # all points if that is more, then also on those that turn out to be on the other side of one. If
@@ -55,6 +60,7 @@ class InteriorMachine(SupportMachine):
         super().__init__(cost, hinge, epsilon, tol)
         self._Z = Z
         self._look_at_clock = look_at_clock
+        self._is_retried = False
         self._proximal = PROXIMAL * float(np.einsum("ij,ij->", Z, Z)) / Z.shape[0]
 
     def expect(self, w, bias):
@@ -131,8 +137,13 @@ class InteriorMachine(SupportMachine):
         if self.relative_gap() <= self._gap_tol:
             return True
         if not isinstance(self._chosen, np.ndarray):
-            self.capped = True
-            return True
+            is_far = self.relative_gap() > FAR_FROM_END * self._gap_tol
+            self.capped = self._is_retried or not is_far
+            if not self.capped:
+                self._is_retried = True
+                self._proximal *= RETRIED
+                self._work_on(slice(None))
+            return self.capped
         size = self._chosen.sum()
         more = self._chosen | (self._look_at_kinks()[1] != self._sides)
         if core.relative_gap() > 0.5 * self._gap_tol or more.sum() == size:

@@ -81,8 +81,19 @@ def test_it_ends_and_does_not_claim_what_is_not_so(name, extreme, points, rng):
 )
 def test_a_machine_short_of_its_tolerance_comes_with_advice(given, advice, points):
     with pytest.warns(ConvergenceWarning, match=advice):
-        result = fastmmc.iter_svr(points, n_init=1, random_state=0, max_iter=2, **given)
+        given = given | {"solver": "smo", "n_init": 1, "random_state": 0, "max_iter": 2}
+        result = fastmmc.iter_svr(points, **given)
     assert result.status == Status.NUMERICAL and result.duality_gap > 1e-3 * result.objective
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize(
+    "given", [{"C": 4e12}, {"sample_weight": np.full(60, 8e9)}], ids=["C", "weights"]
+)
+def test_a_machine_of_large_costs_reaches_its_tolerance(given, points):
+    result = fastmmc.iter_svr(points, n_init=1, random_state=0, **given)
+    assert result.status == Status.CONVERGED
+    assert result.duality_gap <= 1e-3 * result.objective
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
