@@ -168,7 +168,7 @@ def test_few_cells_tell_the_order_of_days_and_months():
         assert not any(word in words(coding)["day"] for word in ("' as ", "missing"))
     # The example is a cell whose two readings differ.
     frame = pd.DataFrame({"day": ambiguous, "a": np.arange(199) % 7 + 0.5})
-    assert "'02/01/2001' as 2001-02-01" in words(fit_coding(as_frame(frame)))["day"]
+    assert "'02/01/2001' read as 2001-02-01" in words(fit_coding(as_frame(frame)))["day"]
 
 
 def test_new_rows_that_lack_something(quiet):
@@ -427,7 +427,7 @@ def test_ends_of_open_ranges_are_numbers_among_numbers(end, mark, value):
     """They were the median; where they are most cells, they are categories."""
     cells = [end if i % 3 == 0 else f"{i}{mark}5" for i in range(N)]
     X, coding = learn_coding(pd.DataFrame({"a": cells}))
-    assert words(coding)["a"].endswith(f"{end!r} as {value:.6g}")
+    assert words(coding)["a"].endswith(f"{end!r} read as {value:.6g}")
     np.testing.assert_allclose(X[:, 0], [value if i % 3 == 0 else i + 0.5 for i in range(N)])
     np.testing.assert_array_equal(coding.code(pd.DataFrame({"a": [end]}))[0], X[:1])
     groups = pd.DataFrame({"a": [end, "-".join("19")] * 9 + [end]})
@@ -795,7 +795,7 @@ def test_dates_of_spreadsheets_are_read(form):
 def test_the_century_of_years_of_two_digits_is_told():
     days = [f"{1 + i % 28}-Feb-{(60 + i) % 100:02d}" for i in range(N)]
     frame = pd.DataFrame({"day": days, "a": np.arange(N) % 7 + 0.5})
-    assert "'9-Feb-68' as 2068-02-09" in words(learn_coding(frame)[1])["day"]
+    assert "'9-Feb-68' read as 2068-02-09" in words(learn_coding(frame)[1])["day"]
 
 
 def test_rows_of_weight_zero_have_no_part_in_the_coding(rng):

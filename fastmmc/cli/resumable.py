@@ -265,8 +265,8 @@ class Source:
                 called = self.columns.calls(ids)
                 common.note(
                     self.name,
-                    f"columns {', '.join(called)} seem to hold ids of the rows, and are learned as "
-                    f"numbers; to leave them out: {tables.drop_option(called)}",
+                    "columns that seem to hold ids are learned as numbers; to leave them out: "
+                    f"{tables.drop_option(called)}",
                 )
 
     def _about_cell(self, row, coding, place):

@@ -452,10 +452,10 @@ def drop_option(columns):
 def lines_with_labels(path, text, has_header, labels):
     """Yield the lines of a table as they are, with a label at the end of each row."""
     with errors_about(path):
-        rest, name, delimiter = iter(labels), None, text.delimiter
+        rest, name, delimiter, end = iter(labels), None, text.delimiter, "\n"
         for _, line, cells in text.rows():
             body = line.rstrip("\r\n")
-            end = line[len(body) :] or "\n"
+            end = line[len(body) :] or end  # the last line may have none
             if not cells:
                 yield line
             elif has_header and name is None:

@@ -386,7 +386,7 @@ def _fit_written_numbers(name, values, weights, mark, others, **options):
     if example := unsure_example(values, mark):
         said.append(example)
     if end := next((text for text in others if text not in strange), None):
-        said.append(f"{end!r} as {cells.end_of_range(end, mark):.6g}")
+        said.append(f"{end!r} read as {cells.end_of_range(end, mark):.6g}")
     is_whole = not has & {".", ","}
     return _fit_numbers(name, numbers, weights, mark, said, unknown, is_whole, **options)
 
@@ -397,7 +397,7 @@ def unsure_example(values, mark):
         return ""
     marked = (text for text in values.known if "." in text or "," in text)
     numbers = ((text, cells.to_number(text, mark)) for text in marked)
-    return next((f"{text!r} as {n:.6g}" for text, n in numbers if np.isfinite(n)), "")
+    return next((f"{text!r} read as {n:.6g}" for text, n in numbers if np.isfinite(n)), "")
 
 
 def _fit_numbers(
@@ -484,7 +484,7 @@ def _fit_dates(name, days, weights, form, unknown=(), texts=()):
     at = (~gaps).nonzero()[0]
     i = _unsure_date(known, form, [texts[i] for i in at] if form else [])
     if i is not None:
-        words += f", {texts[at[i]]!r} as {cells.EPOCH + timedelta(known[i]):%Y-%m-%d}"
+        words += f", {texts[at[i]]!r} read as {cells.EPOCH + timedelta(known[i]):%Y-%m-%d}"
     words += _about_missing(gaps, unknown, "no time" if is_clock else "the median")
     fill = median(known, weights)
     cycles = [CYCLES[part] for part in circles]

@@ -146,7 +146,7 @@ def test_decimal_marks_of_another_file(capsys, tmp_path):
         found, told = labels_of(capsys, "predict", path, new)
         np.testing.assert_array_equal(found, labels)
         example = "1,012" if other is english else "1.012"
-        assert f"note: {new}: column 'v': {example!r} as 1012\n" in told
+        assert f"note: {new}: column 'v': {example!r} read as 1012\n" in told
     # What was said of the first file holds for others in which nothing tells another mark.
     for text in (german, "v;w\n1.012;2\n3.519;3\n" * 30):
         first.write_text(text)
@@ -154,7 +154,7 @@ def test_decimal_marks_of_another_file(capsys, tmp_path):
         labels, _ = labels_of(capsys, *given)
         found, told = labels_of(capsys, "predict", path, first)
         np.testing.assert_array_equal(found, labels)
-        assert f"note: {first}: column 'v': '1.012' as 1.012\n" in told
+        assert f"note: {first}: column 'v': '1.012' read as 1.012\n" in told
 
 
 def test_a_state_of_a_stream_predicts(capsys, tmp_path, frame):

@@ -1014,7 +1014,9 @@ def test_dates_of_an_unsure_order_are_told(tmp_path, capsys):
     path.write_text("day,x\n05/03/2024,1\n06/04/2024,2\n07/05/2024,9\n13/11/2024,7\n")
     assert run(path, "--k", 2, "--chunk", 3) == 2
     told = capsys.readouterr().err
-    assert "'day': dates, as a number and day of the week, '05/03/2024' as 2024-05-03\n" in told
+    assert (
+        "'day': dates, as a number and day of the week, '05/03/2024' read as 2024-05-03\n" in told
+    )
     assert "expected a date as %m/%d/%Y, got '13/11/2024'" in told
 
 
