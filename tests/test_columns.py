@@ -782,6 +782,10 @@ def test_a_power_keeps_columns_far_from_zero(shift, rng):
         "%B %d, %Y",
         "%d %B %Y",
         "%I:%M %p",
+        "%Y-%-m-%-d",
+        "%Y.%m.%d %H:%M",
+        "%Y-%m-%d %H:%M:%S UTC",
+        "%d.%m.%Y %H:%M UTC",
     ],
 )
 def test_dates_of_spreadsheets_are_read(form):

@@ -37,6 +37,8 @@ DATES = (
     "%d.%m.%Y",
     "%d.%m.%y",
     "%Y/%m/%d",
+    "%Y-%m-%d",  # with 1 or 2 digits, as 2024-1-31
+    "%Y.%m.%d",
     "%m/%d/%Y",
     "%d/%m/%Y",
     "%m/%d/%y",
@@ -166,6 +168,7 @@ def days_of(cells: list[str], form: str | None) -> np.ndarray:
 
 
 def _days(text, form):
+    text = text.removesuffix(" UTC")
     # A date has a separator, without which ISO 8601 takes whole numbers for dates.
     if not any(mark in text for mark in "-./: ") or len(text) > 40:
         return np.nan
