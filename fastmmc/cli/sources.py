@@ -1,6 +1,7 @@
 """What is read: tables, arrays and data sets as points, labels and names, and files of pairs."""
 
 import re
+import shlex
 import warnings
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +26,14 @@ from fastmmc.data.links import find_conflicts
 
 ARRAYS = (".npy", ".npz")
 FILES = (*TABLES, PARQUET, *ARRAYS)
+# Programs that write what compressed files hold to standard output.
+PROGRAMS = {
+    ".gz": "gzip -dc",
+    ".bz2": "bzip2 -dc",
+    ".xz": "xz -dc",
+    ".zst": "zstd -dc",
+    ".zip": "unzip -p",
+}
 OPENML = "openml:"
 
 SOURCE_HELP = (
@@ -164,6 +173,9 @@ def _read(source, asked, encoding):
         raise ValueError(f"{source} is a folder; give a file")
     if encoding is not None:
         raise ValueError(f"--encoding is for tables of text; got SOURCE {source}")
+    if suffix in PROGRAMS and path.exists():
+        pipe = f"{PROGRAMS[suffix]} {shlex.quote(source)} | fastmmc ... -"
+        raise ValueError(f"{source} is compressed; give - as SOURCE, as in {pipe}")
     if suffix == PARQUET:
         return _read_parquet(path, asked)
     if asked.label is not None:

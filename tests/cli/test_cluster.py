@@ -344,6 +344,13 @@ def test_faults_of_a_table(capsys, tmp_path, text, message):
     assert message in error_of(capsys, "cluster", path, "--k", 3)
 
 
+def test_compressed_tables_are_to_be_piped(capsys, tmp_path):
+    path = tmp_path / "a table.csv.gz"
+    assert "the name must end in" in error_of(capsys, "cluster", path)
+    path.touch()
+    assert f"gzip -dc '{path}' | fastmmc ... -\n" in error_of(capsys, "cluster", path)
+
+
 @pytest.mark.parametrize(
     ("column", "message"),
     [
