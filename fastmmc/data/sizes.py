@@ -50,6 +50,7 @@ def size_rule(
     max_size=None,
     known=None,
     masses=None,
+    unit=1.0,
     default=None,
     bounded=True,
 ):
@@ -58,7 +59,8 @@ def size_rule(
     Every size stays within balance * n / k of its target, or of the next integers to it; balance 0
     means sizes that differ by at most one. ``default`` replaces a balance of None, and targets that
     are equal then make room for the labels ``known`` of points that count for ``masses``, with the
-    sum n; None: 1 each. ``bounded`` says whether a search keeps to the bounds all along.
+    sum n; None: 1 each. ``unit`` is the mass of the weight 1, in which errors state sizes.
+    ``bounded`` says whether a search keeps to the bounds all along.
     """
     targets = None
     centre = np.full(k, n / k)
@@ -77,7 +79,7 @@ def size_rule(
         most = np.maximum(np.floor(centre + slack + 1e-9), np.ceil(centre - 1e-9))
         lower = np.maximum(lower, least.astype(np.int64))
         upper = np.minimum(upper, most.astype(np.int64))
-    _check_feasible(n, k, lower, upper, known, masses)
+    _check_feasible(n, k, lower, upper, known, masses, unit)
     is_set = balance is not None or max_size is not None
     return SizeRule(targets, lower, upper, is_set or (default is not None and bounded))
 
@@ -122,32 +124,42 @@ def check_targets(n, k, target_sizes):
     return targets.astype(np.int64)
 
 
-def _check_feasible(n, k, lower, upper, known, masses):
+def _check_feasible(n, k, lower, upper, known, masses, unit):
     rules = "balance, target_sizes, min_size and max_size"
-    allowed = f"at least {lower.tolist()} and at most {upper.tolist()}"
+    least, most = _in_weights(lower, unit), _in_weights(upper, unit)
     crossed = np.flatnonzero(lower > upper)
     if crossed.size or lower.sum() > n or upper.sum() < n:
         which = f", and none of cluster {crossed[0]}" if crossed.size else ""
+        total = f"n={n} points" if unit == 1 else f"the weight of all points, {n / unit:.6g}"
         raise ValueError(
-            f"no sizes of {k} clusters satisfy {rules} together with n={n} points: {allowed} would "
-            f"be allowed{which}; raise balance or max_size, or lower min_size"
+            f"no sizes of {k} clusters satisfy {rules} together with {total}: at least {least} and "
+            f"at most {most} would be allowed{which}; raise balance or max_size, or lower min_size"
         )
     if known is None:
         return
     held = held_sizes(known, k, masses)
+    of_each, what = _in_weights(held, unit), "points" if unit == 1 else "of the weight"
     full = np.flatnonzero(held > upper)
     if full.size:
         h = full[0]
         raise ValueError(
-            f"the known labels fix {held.tolist()} points, {held[h]} of them in cluster {h} (rows "
+            f"the known labels fix {of_each} {what}, {of_each[h]} of them in cluster {h} (rows "
             f"{', '.join(map(str, np.flatnonzero(known == h)[:3]))} ...), which may have at most "
-            f"{upper[h]}; raise balance or max_size, or change target_sizes"
+            f"{most[h]}; raise balance or max_size, or change target_sizes"
         )
     if np.maximum(lower, held).sum() > n:
+        rest = _in_weights([n - held.sum()], unit)[0]
         raise ValueError(
-            f"the known labels fix {held.tolist()} points, which leaves {n - held.sum()} others "
-            f"for sizes of at least {lower.tolist()}; raise balance or lower min_size"
+            f"the known labels fix {of_each} {what}, which leaves {rest} {what} for sizes of "
+            f"at least {least}; raise balance or lower min_size"
         )
+
+
+def _in_weights(masses, unit):
+    """Return sizes as errors state them, a list; the mass 1 is that of any point."""
+    if unit == 1:
+        return [int(mass) for mass in masses]
+    return [float(f"{mass / unit:.6g}") if mass > 1 else 0 for mass in masses]
 
 
 def check_least_and_most(

@@ -12,6 +12,7 @@ from fastmmc.core.execution import warn_of_equal_points
 from fastmmc.core.parameters import Clusters, SizeParameters
 from fastmmc.data.links import Links, check_links_of_clusters, join
 from fastmmc.data.sizes import (
+    SHARE_TOLERANCE,
     SizeRule,
     balanced_random_labels,
     check_least_and_most,
@@ -316,7 +317,7 @@ def check_sizes(call, n, k, known, default, bounded):
     The latter is ``default``, or what room the heaviest point needs if that is more; sizes that are
     given are met as nearly as points allow. ``bounded`` is as for :func:`size_rule`.
     """
-    total, masses, told_sizes = _in_masses(call, n)
+    total, masses, unit, told_sizes = _in_masses(call, n)
     check_least_and_most(total, k, told_sizes["min_size"], told_sizes["max_size"])
     # One point more or less must be possible however few there are.
     least = 0.0 if masses is None else k * masses.max() / total
@@ -330,6 +331,7 @@ def check_sizes(call, n, k, known, default, bounded):
         balance=None if call.balance is None else max(call.balance, least),
         known=known,
         masses=masses,
+        unit=unit,
         default=default,
         bounded=bounded,
         **told_sizes,
@@ -338,38 +340,42 @@ def check_sizes(call, n, k, known, default, bounded):
 
 
 def _in_masses(call, n):
-    """Return what all points and each (n,) count for, and the sizes told, in these terms."""
+    """Return what all points, each (n,) and the weight 1 count for, and the sizes told in it."""
     told_sizes = {name: getattr(call, name) for name in ("target_sizes", "min_size", "max_size")}
     weights = call.sample_weight
     if weights is None:
-        return n, None, told_sizes
+        return n, None, 1.0, told_sizes
     _check_sizes_of_weights(call, float(weights.sum()))
     unit = mass_unit(weights)
+    masses = masses_of(weights, unit)
+    total = int(masses.sum())
     if unit != 1:
         if np.asarray(call.target_sizes).dtype.kind in "iu":
             told_sizes["target_sizes"] = np.asarray(call.target_sizes) / weights.sum()
         if call.min_size > 1:
-            told_sizes["min_size"] = int(unit * call.min_size)
+            told_sizes["min_size"] = min(int(unit * call.min_size), total // call.k)
         if call.max_size is not None:
-            told_sizes["max_size"] = int(unit * call.max_size)
-    masses = masses_of(weights, unit)
-    return int(masses.sum()), masses, told_sizes
+            told_sizes["max_size"] = max(int(unit * call.max_size), -(-total // call.k))
+    return total, masses, unit, told_sizes
 
 
 def _check_sizes_of_weights(call, total):
-    """Refuse sizes that clusters of this total weight cannot have, in the terms of the call."""
+    """Refuse sizes that clusters of this total weight cannot have, in the terms of the call.
+
+    The sum of weights is rounded, and what misses it by no more is allowed.
+    """
     mean, sizes = total / call.k, np.asarray(call.target_sizes)
-    if call.min_size > max(1.0, mean):
+    if call.min_size > max(1.0, mean * (1 + SHARE_TOLERANCE)):
         raise ValueError(
             f"min_size must be at most {mean:.6g}, the weight of an average cluster; got "
             f"{call.min_size}"
         )
-    if call.max_size is not None and call.max_size < mean:
+    if call.max_size is not None and call.max_size < mean * (1 - SHARE_TOLERANCE):
         raise ValueError(
             f"max_size must be at least {mean:.6g}, the weight of an average cluster; got "
             f"{call.max_size}"
         )
-    if sizes.dtype.kind in "iu" and sizes.sum() != total:
+    if sizes.dtype.kind in "iu" and abs(sizes.sum() - total) > SHARE_TOLERANCE * total:
         raise ValueError(
             f"target_sizes must sum to the weight of all points, {total:.6g}, or be shares that "
             f"sum to 1; got {sizes.tolist()}, which sum to {sizes.sum()}"

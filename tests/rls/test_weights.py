@@ -260,6 +260,16 @@ def test_target_sizes_may_be_weights(iris):
     assert np.abs(np.bincount(counts.labels, half) - targets).max() <= half.max()
 
 
+@pytest.mark.parametrize("weight", [0.1, 0.7, 1 / 3])
+@pytest.mark.parametrize("solver", [fastmmc.umc_rls, fastmmc.cluster])
+def test_sizes_may_use_up_weights_whose_sum_is_rounded(solver, weight):
+    X = np.random.default_rng(0).standard_normal((90, 2))
+    mean = round(90 * weight) // 3
+    for told in ({"target_sizes": [mean] * 3}, {"min_size": mean}, {"max_size": mean}):
+        res = solver(X, K, sample_weight=np.full(90, weight), random_state=0, **told)
+        assert np.abs(res.sizes - 30).max() <= ("target_sizes" in told)
+
+
 def test_weights_and_links_go_together(iris):
     X, y, w = iris
     links = some_links(y, 2, 30)
@@ -349,6 +359,16 @@ def test_weights_go_with_other_options(iris, tmp_path):
             "values times weights .* 1e\\+15.*lower sample_weight",
         ),
         (np.full(30, 0.5), {"target_sizes": [10, 10, 10]}, "weight of all points, 15, .*sum to 30"),
+        (
+            np.full(30, 0.5),
+            {"known_labels": [1] * 15 + [-1] * 15, "balance": 0.1, "target_sizes": [5, 5, 5]},
+            r"fix \[0, 7.5, 0\] of the weight, 7.5 of them in cluster 1 .* at most 5.5;",
+        ),
+        (
+            np.full(30, 0.5),
+            {"balance": 0.1, "target_sizes": [0.0, 0.0, 1.0], "max_size": 9},
+            r"weight of all points, 15: at least \[0, 0, 14.5\] .*none of cluster 2",
+        ),
     ],
 )
 def test_wrong_weights_are_refused_with_their_rows(weights, told, message):
