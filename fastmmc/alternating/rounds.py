@@ -394,10 +394,12 @@ class Alternation(SlicedSearch):
             scout.finish()
             w = scout.solution.w
             self._machine = TrainedMachine(self._problem.score(w), w)
-            self._y = self._relabel(self._machine)[0].y
         if self.n_iter == 0:
             self._machine.look()
-            self._keep(*self._relabel(self._machine))
+            split, objective = self._relabel(self._machine)
+            if scout is not None:
+                self._y = split.y
+            self._keep(split, objective)
         if not self._problem.is_trained:
             self.status, self.n_iter, self.n_moves = scout.status, scout.n_iter, scout.n_moves
         self.history, *trace = np.array(self._rounds, dtype=np.float64).T.copy()
