@@ -468,6 +468,8 @@ class TreeGrower:
         status = self._report(inner.fraction)
         if status == Status.INTERRUPTED:  # which ends the split, too
             raise KeyboardInterrupt
+        if status == Status.CALLBACK:  # also where the split has just ended by itself
+            self.stopped = status
         return status == Status.CALLBACK
 
     def _report(self, fraction):

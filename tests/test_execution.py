@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import fastmmc
 from fastmmc import Status
 from fastmmc.core import execution
-from fastmmc.rls import source
+from fastmmc.rls import known, methods, source
 
 
 def run(X, **kwargs):
@@ -186,6 +186,70 @@ def test_what_follows_a_search_outlasts_one_interrupt(n_interrupts, overlapping,
         result = run(overlapping)
     assert result.status == (Status.INTERRUPTED if n_interrupts else Status.CONVERGED)
     assert_array_equal(result.labels, whole.labels)
+
+
+@pytest.fixture
+def late_interrupt(monkeypatch):
+    """Interrupt the first wait for searches that all have ended, and no other."""
+    real, left = execution.wait, iter([KeyboardInterrupt])
+
+    def wait(running, **options):
+        finished = real(running, **options)
+        if not finished.not_done and all(future.result()[1] for future in running):
+            for error in left:
+                raise error
+        return finished
+
+    monkeypatch.setattr(execution, "wait", wait)
+
+
+def test_an_interrupt_counts_although_the_last_start_has_ended(overlapping, late_interrupt):
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        result = run(overlapping, n_init=1)
+    assert result.status == Status.INTERRUPTED
+    assert_array_equal(result.labels, run(overlapping, n_init=1).labels)
+
+
+def test_an_interrupt_of_a_split_that_has_ended_ends_the_tree(overlapping, late_interrupt):
+    with (
+        pytest.warns(ConvergenceWarning, match="best labels"),  # of the split
+        pytest.warns(ConvergenceWarning, match="interrupted; 2 of 8 clusters"),
+    ):
+        result = fastmmc.recursive_mmc(overlapping, 8, method="iter_ls_svm", random_state=0)
+    assert result.status == Status.INTERRUPTED
+
+
+def test_a_callback_that_stops_a_split_which_has_ended_stops_the_tree(overlapping):
+    told = iter([True])
+    with pytest.warns(ConvergenceWarning, match="2 of 8 clusters"):
+        result = fastmmc.recursive_mmc(
+            overlapping, 8, random_state=0, callback=lambda progress: next(told, False)
+        )
+    assert result.status == Status.CALLBACK
+
+
+@pytest.mark.parametrize("name", ["outlier_scores", "search_labels", "_doubted"])
+def test_an_interrupt_keeps_what_earlier_searches_found(overlapping, monkeypatch, name):
+    module = {"outlier_scores": source, "search_labels": methods, "_doubted": known}[name]
+    real, calls = getattr(module, name), []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == (2 if name == "search_labels" else 1):
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(module, name, interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        if name == "search_labels":
+            results = fastmmc.umc_rls_path(overlapping, 4, [0.1, 1.0, 10.0], random_state=0)
+            assert len(results) == 1
+            result = results[0]
+        else:
+            told = np.maximum(np.arange(60) % 12 - 8, -1)
+            given = {"known_labels": told, "known_trust": 0.9} if name == "_doubted" else {}
+            result = run(overlapping, **given)
+    assert result.status == Status.INTERRUPTED and result.sizes.sum() == len(overlapping)
 
 
 def test_an_error_in_a_callback_is_raised(overlapping):

@@ -282,8 +282,8 @@ def run_restarts(make_search, n_init, control):
                 raise
         finally:
             stop.set()
-    if len(done) == n_init:
-        # A stop after the last start had ended changed nothing.
+    if len(done) == n_init and status != Status.INTERRUPTED:
+        # A stop after the last start had ended changed nothing. An interrupt is for callers, too.
         status = Status.CONVERGED
     if not done:
         for search in started.values():
@@ -435,6 +435,12 @@ def warn_if_stopped(status, n_done, n_init, shortage=""):
             f"stopped before the end: {STATUS_TEXT[status]}{ended}; the best labels found are "
             f"returned{shortage}"
         )
+
+
+def interrupted(result):
+    """Return a result with the status of an interrupt that came after it, and warn."""
+    warn_if_stopped(Status.INTERRUPTED, 1, 1)
+    return replace(result, status=Status.INTERRUPTED)
 
 
 def warn_of_equal_points(points, k):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import inv
 
-from fastmmc.core.execution import warn_if_stopped, warn_user, without_warnings
+from fastmmc.core.execution import interrupted, warn_if_stopped, warn_user, without_warnings
 from fastmmc.core.status import STOPPED
 from fastmmc.data.labels import named_clusters
 from fastmmc.data.memberships import margins
@@ -83,18 +83,21 @@ def search_overruling(search, plan, control):
             "or clusters"
         )
     result = search(replace(plan, trust=None), control.part(0.0, ALL_KEPT))
-    for at in range(OVERRULINGS):
-        doubted = _doubted(result, plan)
-        if result.status in STOPPED or not doubted.any():
-            break
-        plan = replace(plan, known=np.where(doubted, -1, plan.known))
-        labels = np.where(doubted, result.loo_scores.argmax(axis=1), result.labels)
-        # Shaking ends where sizes are as they should be, and leaves the rest to the polish.
-        given = replace(plan, trust=None, polish=True).of_given(labels, plan.n_rounds)
-        share = (1.0 - ALL_KEPT) / OVERRULINGS
-        part = control.part(ALL_KEPT + at * share, ALL_KEPT + (at + 1) * share)
-        next_one = search(given, part)
-        result = replace(next_one, params=next_one.params | {"n_init": result.params["n_init"]})
+    try:
+        for at in range(OVERRULINGS):
+            doubted = _doubted(result, plan)
+            if result.status in STOPPED or not doubted.any():
+                break
+            plan = replace(plan, known=np.where(doubted, -1, plan.known))
+            labels = np.where(doubted, result.loo_scores.argmax(axis=1), result.labels)
+            # Shaking ends where sizes are as they should be, and leaves the rest to the polish.
+            given = replace(plan, trust=None, polish=True).of_given(labels, plan.n_rounds)
+            share = (1.0 - ALL_KEPT) / OVERRULINGS
+            part = control.part(ALL_KEPT + at * share, ALL_KEPT + (at + 1) * share)
+            next_one = search(given, part)
+            result = replace(next_one, params=next_one.params | {"n_init": result.params["n_init"]})
+    except KeyboardInterrupt:
+        result = interrupted(result)
     return result
 
 

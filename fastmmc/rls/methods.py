@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from fastmmc.core.declare import declared, function_of, parameter
-from fastmmc.core.execution import RunControl, show_progress
+from fastmmc.core.execution import RunControl, interrupted, show_progress
 from fastmmc.core.parameters import Clusters, Guidance, Regularisation, Weights
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import STOPPED
@@ -144,10 +144,15 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     source, plan = prepare(call, make_source(call))
     seed, results = call.random_state, []
     with show_progress(control) as control, task.running():
-        for factor, within in source.factors(lams, default_width(plan.k), seed, control):
-            results.append(search_labels(seed, factor, plan, within))
-            if results[-1].status in STOPPED:
-                break
+        try:
+            for factor, within in source.factors(lams, default_width(plan.k), seed, control):
+                results.append(search_labels(seed, factor, plan, within))
+                if results[-1].status in STOPPED:
+                    break
+        except KeyboardInterrupt:
+            if not results:
+                raise
+            results[-1] = interrupted(results[-1])
     return task.result(results)
 
 

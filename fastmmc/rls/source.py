@@ -280,9 +280,10 @@ def rated_result(factor, outcome, k, params, bound=None, **fields):
 
     def judge():
         fit = fit_labels(factor, labels, k)
-        return fit, None if bound is None else bound(np.bincount(labels, weights, k))
+        least = None if bound is None else bound(np.bincount(labels, weights, k))
+        return *fit, least, outlier_scores(factor)
 
-    ((model, scores, loo_mse), least), interrupted = finish(judge)
+    (model, scores, loo_mse, least, outliers), interrupted = finish(judge)
     if interrupted and status == Status.CONVERGED:
         status = Status.INTERRUPTED
         warn_if_stopped(status, outcome.n_init, outcome.n_init)
@@ -296,7 +297,7 @@ def rated_result(factor, outcome, k, params, bound=None, **fields):
         model=model,
         loo_mse=loo_mse,
         loo_scores=scores,
-        outlier_scores=outlier_scores(factor),
+        outlier_scores=outliers,
         sample_weight=weights,
         bound=least,
         **fields,
