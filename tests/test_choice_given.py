@@ -364,6 +364,25 @@ def test_what_is_told_decides_the_number_where_only_one_is_possible():
         fastmmc.cluster(X, min_size=70, cannot_link=[(0, 1)])
 
 
+@pytest.mark.parametrize(
+    ("what", "sizes", "number"),
+    [
+        ("known_labels", {"min_size": 30}, 3),
+        ("known_labels", {"balance": 0.2}, 2),
+        ("must_link", {"balance": 0.2}, 2),
+    ],
+)
+def test_the_best_number_that_fits_what_is_told_is_taken(what, sizes, number):
+    X, y = blobs(120, 4, spread=0.5)
+    assert fastmmc.cluster(X, random_state=0, **sizes).sizes.size == 4
+    joined = np.where(y < 2, 0, -1)
+    result = fastmmc.cluster(X, random_state=0, **{what: joined}, **sizes)
+    assert result.sizes.size == number and 4 in result.scores
+    assert np.unique(result.labels[y < 2]).size == 1
+    with pytest.raises(ValueError, match="known labels fix"):
+        fastmmc.cluster(X, known_labels=np.zeros(120, dtype=int), max_size=60)
+
+
 @pytest.mark.parametrize("length", [3, 5])
 def test_there_are_as_many_clusters_as_links_need(length):
     X, y = blobs(120, 2, spread=0.5)

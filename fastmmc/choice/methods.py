@@ -178,8 +178,9 @@ def _cluster(call, control):
             cells = coarsen(X, count, k or 2, rng, run.look, weights)
             draws = dithers(cells, points_of(X, cells.seeds), restart_stream(seed, 1), run.look)
             number = _choose_number(k, draws, least, most, X, weights, seed, run)
+            if given is None:
+                number, given = _allowed(call, n, number, range(max(2, least), most + 1))
             k = number.k
-            given = given or Given.of(call, n, k)
             keys = given.keys(count, rng)
             if not given.is_empty:
                 cells = cells.split(X, keys, weights)
@@ -294,6 +295,21 @@ def _choose_number(k, draws, least, most, X, weights, seed, run):
             "larger max_time"
         )
     return NumberChoice(k, scores, errors, evidence, shortage)
+
+
+def _allowed(call, n, number, numbers):
+    """Return a number of clusters that the call allows, and what it says.
+
+    It is the chosen one, or else that of the largest score for which known labels and links fit
+    into the sizes asked for.
+    """
+    refusal = None
+    for k in [number.k, *sorted(numbers, key=lambda k: -number.scores.get(k, 0.0))]:
+        try:
+            return number._replace(k=k), Given.of(call, n, k)
+        except ValueError as error:
+            refusal = refusal or error
+    raise refusal
 
 
 def _number_steps(least, most):
