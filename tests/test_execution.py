@@ -252,6 +252,14 @@ def test_an_interrupt_keeps_what_earlier_searches_found(overlapping, monkeypatch
     assert result.status == Status.INTERRUPTED and result.sizes.sum() == len(overlapping)
 
 
+def test_the_progress_of_a_path_is_that_of_all_its_runs(overlapping):
+    seen = []
+    given = {"n_init": 30, "n_jobs": 1, "random_state": 0, "callback": seen.append}
+    fastmmc.umc_rls_path(overlapping, 4, [0.1, 1.0, 10.0], **given)
+    fractions = [progress.fraction for progress in seen]
+    assert fractions == sorted(fractions) and fractions[-1] == 1.0
+
+
 def test_an_error_in_a_callback_is_raised(overlapping):
     def broken(progress):
         raise RuntimeError("mine")

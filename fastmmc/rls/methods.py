@@ -145,8 +145,10 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     seed, results = call.random_state, []
     with show_progress(control) as control, task.running():
         try:
-            for factor, within in source.factors(lams, default_width(plan.k), seed, control):
-                results.append(search_labels(seed, factor, plan, within))
+            factors = source.factors(lams, default_width(plan.k), seed, control)
+            for at, (factor, within) in enumerate(factors):
+                part = within.part(at / len(lams), (at + 1) / len(lams))
+                results.append(search_labels(seed, factor, plan, part))
                 if results[-1].status in STOPPED:
                     break
         except KeyboardInterrupt:
