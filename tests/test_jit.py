@@ -98,11 +98,11 @@ SUMS = """
 import numpy as np
 from scipy.sparse import csr_array
 from fastmmc.kernels import _loops_centers as loops
-from fastmmc.kernels.models import nearest_of_sparse
+from fastmmc.kernels.models import screened_nearest
 rng = np.random.default_rng(5)
 X, centers, out = rng.normal(size=(130, 3)), rng.normal(size=(3, 3)), np.empty((130, 3))
 if {first}:
-    nearest_of_sparse(csr_array(X), centers)
+    screened_nearest(csr_array(X), centers)
 loops.all_distances(X, centers, out)
 print(out.tobytes().hex())
 """

@@ -15,7 +15,7 @@ import fastmmc
 from fastmmc import distributed
 from fastmmc.core import validation
 from fastmmc.kernels import _loops_centers as loops
-from fastmmc.kernels.models import CenterModel, nearest_of_sparse
+from fastmmc.kernels.models import CenterModel, screened_nearest
 from fastmmc.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -350,9 +350,20 @@ def test_new_sparse_points_are_not_compared_with_all_centers(kind, monkeypatch):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_wide_dense_points_are_screened(dtype, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(300, 250)).astype(dtype)
+    model = fastmmc.SAMMC(8, random_state=0).fit(X)
+    expected = model.decision_function(X).argmax(axis=1)
+    monkeypatch.delattr(CenterModel, "_fill")
+    for found in (model.predict(X), model.labels_):
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("squared", [True, False])
 @pytest.mark.parametrize("kind", ["random", "ties", "far", "huge"])
-def test_nearest_centers_of_sparse_points_are_those_of_dense_ones(squared, kind):
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csr_array.toarray])
+def test_nearest_centers_by_products_are_those_by_distances(squared, kind, form):
     X = sparse.random(300, 40, density=0.1, format="lil", random_state=0)
     centers = X[:12].toarray()
     if kind == "ties":  # equal centers, and points halfway between two
@@ -362,7 +373,7 @@ def test_nearest_centers_of_sparse_points_are_those_of_dense_ones(squared, kind)
         centers += 1e8
     elif kind == "huge":
         centers *= 1e160
-    labels, squares = nearest_of_sparse(sparse.csr_array(X), centers, squared)
+    labels, squares = screened_nearest(form(sparse.csr_array(X)), centers, squared)
     fill = loops.all_distances if squared else loops.all_distances_in_order
     expected = np.empty((300, 12))
     fill(X.toarray(), centers, expected)

@@ -13,7 +13,7 @@ from fastmmc.core.execution import OutOfTime
 from fastmmc.core.threads import in_threads
 from fastmmc.kernels.gram import BLOCK, dense_rows, resolve_kernel
 from fastmmc.kernels.kmeans import begin_choice
-from fastmmc.kernels.models import Space, nearest_of_sparse, row_blocks
+from fastmmc.kernels.models import Space, row_blocks, screened_nearest
 from fastmmc.kernels.nystroem import BRIEF_RANK, Form, check_form, form_features
 
 STARTS = ("gaussian", "k-means++")
@@ -143,7 +143,7 @@ def _from_gaussian(rows, k, rng):
 def assign_rows(rows, centers):
     """Return the nearest prototype of every row, (n,) int64, and the sum of squared distances."""
     if issparse(rows):
-        labels, squares = nearest_of_sparse(rows, centers)
+        labels, squares = screened_nearest(rows, centers)
         # Added up one by one, as of dense rows.
         blocks = gen_batches(squares.size, BLOCK)
         return labels, sum((float(np.cumsum(squares[b])[-1]) for b in blocks), 0.0)

@@ -39,6 +39,11 @@ KERNEL_FADES = 1e-8
 # stay above rounding, and probabilities near 1 / k.
 FAINT = 1e-3
 
+# From so many numbers of centers on, products screen dense points where distances are added up in
+# order. 3,000 points take .14 seconds in place of 1.70 with 200 centers of 2,000 columns, and .05
+# in place of .23 with 10 of 5,000, but 20,000 points .014 in place of .005 with 10 of 50.
+SCREENED = 2_000
+
 
 @stored(basis="f:pd", coef="f:bm", intercept="f8:m", indices="i8:b")
 class KernelModel(OneLine):
@@ -226,8 +231,9 @@ class CenterModel(OneLine):
 
     def assign(self, X):
         """Return the nearest centers of checked points, (n,) int64, and the distances to them."""
-        if issparse(X) and not self.space.has_features:
-            labels, squares = nearest_of_sparse(X, self.centers, self.squared)
+        is_worth_it = issparse(X) or (not self.squared and self.centers.size >= SCREENED)
+        if is_worth_it and not self.space.has_features:
+            labels, squares = screened_nearest(X, self.centers, self.squared)
             return labels, np.sqrt(squares)
         labels, squares = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
         for block in row_blocks(X.shape[0], self.centers.shape[1]):
@@ -254,17 +260,18 @@ class CenterModel(OneLine):
         return -distances if self.squared else -np.sqrt(distances)
 
 
-def nearest_of_sparse(X, centers, squared=True):
-    """Return the nearest centers of sparse points, (n,) int64, and the squared distances from them.
+def screened_nearest(X, centers, squared=True):
+    """Return the nearest centers of points, (n,) int64, and the squared distances from them.
 
-    Products of sparse rows leave few centers that may be the nearest one. ``squared`` is as for
-    :class:`CenterModel`.
+    Products of rows, which may be sparse, leave few centers that may be the nearest one.
+    ``squared`` is as for :class:`CenterModel`.
     """
     labels, squares = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
     guess_of, margin = _screen(X, centers)
     for block in row_blocks(*X.shape):
-        rows, found = X[block].astype(np.float64), (labels[block], squares[block])
-        kernels.nearest(rows.toarray(), centers, guess_of(rows), margin, squared, *found)
+        rows, found = X[block].astype(np.float64, copy=False), (labels[block], squares[block])
+        dense, guess = dense_rows(rows, slice(None)), guess_of(rows)
+        kernels.nearest(dense, centers, guess, margin, squared, *found)
     return labels, squares
 
 
@@ -278,12 +285,12 @@ def labels_of_sparse(X, centers):
     labels = guess.argmin(axis=1)
     n_near = (guess <= guess.min(axis=1, keepdims=True) + margin).sum(axis=1)
     doubtful = np.flatnonzero(n_near != 1)
-    labels[doubtful] = nearest_of_sparse(X[doubtful], centers)[0]
+    labels[doubtful] = screened_nearest(X[doubtful], centers)[0]
     return labels
 
 
 def _screen(X, centers):
-    """Return a function that makes |c|^2 - 2 x . c of rows of sparse X, and how far it may be off.
+    """Return a function that makes |c|^2 - 2 x . c of rows of X, and how far it may be off.
 
     Where products may overflow it makes zeros, which leave every center.
     """
