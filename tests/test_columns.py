@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import skew
+from sklearn.impute import KNNImputer
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
@@ -80,7 +81,7 @@ def test_every_kind_is_told():
     known = frame["height"].notna()
     assert adjusted_rand_score(y[known], result.labels[known]) == 1
     said = words(result.coding)
-    assert said["height"].startswith("numbers, scaled; 9 of 90 missing: the median, ")
+    assert said["height"].startswith("numbers, scaled; 9 of 90 missing: as in similar rows")
     assert said["price"] == "numbers, scaled"
     assert said["town"] == "3 categories; 13 of 90 missing: no category"
     assert said["member"] == "2 categories"
@@ -210,13 +211,13 @@ def test_rare_categories_count_as_one():
 def test_numbers_keep_their_units_among_themselves():
     frame = pd.DataFrame({"a": [1.0, 2.0, np.nan, 9.0], "b": [100, 250, 300, 100]})
     X, coding = learn_coding(frame)
-    deviation = np.std([1.0, 2.0, 2.0, 9.0])
-    expected = [[1, 0, 100], [2, 0, 250], [2, MISSING_DISTANCE * deviation, 300], [9, 0, 100]]
+    deviation = np.std([1.0, 2.0, 9.0])
+    expected = [[1, 0, 100], [2, 0, 250], [4, MISSING_DISTANCE * deviation, 300], [9, 0, 100]]
     np.testing.assert_allclose(X, expected)
     assert not coding.is_scaled
     X, coding = learn_coding(frame, scaled=True)
-    np.testing.assert_allclose(X[:, [0, 2]].mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(X[:, [0, 2]].std(axis=0), 1)
+    for known in (X[[0, 1, 3], 0], X[:, 2]):
+        assert known.mean() == pytest.approx(0, abs=1e-12) and known.std() == pytest.approx(1)
 
 
 def test_numbers_that_reach_far_lose_their_skewness():
@@ -498,7 +499,7 @@ def test_clocks_may_tell_fractions_of_a_second(quiet):
     frame = pd.DataFrame({"at": times, "y": np.repeat([0.0, 9.0], 30) + np.arange(60) / 99})
     assert fastmmc.cluster(frame, 2, random_state=0).coding.columns[0].kind == "dates"
     frame["at"] = [*times[1:], None]
-    assert "1 of 60 missing: no time" in fit_coding(as_frame(frame)).columns[0].said
+    assert "1 of 60 missing: as in similar rows" in fit_coding(as_frame(frame)).columns[0].said
 
 
 @pytest.mark.parametrize("hour", [3, 24])
@@ -511,7 +512,7 @@ def test_close_times_of_day_weigh_as_numbers(hour, rng):
     frame["c"] = rng.choice(list("xyz"), 240)
     X, coding = learn_coding(frame)
     known, X = frame.b.notna(), X[:, coding.places()[1]]
-    assert X[known].var(axis=0).sum() == pytest.approx(1, rel=0.1) and not X[~known].any()
+    assert X[known].var(axis=0).sum() == pytest.approx(1, rel=0.1) and np.isfinite(X).all()
     labels = fastmmc.cluster(frame, 3, random_state=0).labels
     assert adjusted_rand_score(y[known], labels[known]) > 0.9
 
@@ -911,3 +912,44 @@ def test_suspect_values_of_many_columns_are_warned_of_together():
     frame.loc[[2, 17], :] = -999
     with pytest.warns(UserWarning, match="columns 'v0', 'v1', 'v2' and 2 more, such as -999 in 2"):
         fastmmc.cluster(frame, 2, random_state=0)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_missing_cells_are_as_in_the_nearest_rows(scaled, rng):
+    """scikit-learn's KNNImputer is the twin."""
+    values = rng.normal(size=(80, 4)) @ np.diag([1.0, 5.0, 5.0, 20.0])
+    values[rng.random((80, 4)) < 0.2] = np.nan
+    values[7] = np.nan
+    frame = pd.DataFrame(values, columns=list("abcd"))
+    X, coding = learn_coding(frame, scaled=scaled)
+    numbers = X[:, [features.start for features in coding.places()]]
+    units = (values - np.nanmean(values, axis=0)) / np.nanstd(values, axis=0)
+    expected = KNNImputer().fit_transform(units)
+    if not scaled:
+        expected = expected * np.nanstd(values, axis=0) + np.nanmean(values, axis=0)
+    rest = np.arange(80) != 7
+    np.testing.assert_allclose(numbers[rest], expected[rest])
+    # A row of which nothing is known has the medians.
+    fillers = [column.fillers[0] for column in coding.columns]
+    np.testing.assert_allclose(numbers[7], fillers)
+    for rows in (slice(3, 4), slice(10, 50)):
+        np.testing.assert_array_equal(coding.code(frame[rows])[0], X[rows])
+
+
+def test_missing_cells_hide_no_clusters():
+    """By medians the index was .34."""
+    found = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(3, size=300)
+        frame = pd.DataFrame(
+            {
+                "age": np.array([25, 45, 70])[y] + rng.normal(0, 4, 300),
+                "income": np.array([2e4, 9e4, 4e4])[y] * np.exp(rng.normal(0, 0.15, 300)),
+                "visits": rng.poisson(np.array([2, 10, 25])[y]).astype(float),
+            }
+        )
+        frame = frame.mask(rng.random(frame.shape) < 0.3)
+        labels = fastmmc.cluster(frame, 3, random_state=0).labels
+        found.append(adjusted_rand_score(y, labels))
+    assert np.mean(found) > 0.8

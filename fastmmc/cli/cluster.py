@@ -135,8 +135,8 @@ def add_command(commands):
     given.add_argument(
         "--fill-missing",
         action="store_true",
-        help="put the median of a column in place of its missing cells (empty, NA, NaN, null or ?) "
-        "and do not mark them in a column of their own",
+        help="fill missing cells (empty, NA, NaN, null or ?) as in similar rows, and do not mark "
+        "them in a column of their own",
     )
     common.add_options(parser.add_argument_group("clusters"), SIZES)
     knowledge = parser.add_argument_group("knowledge")

@@ -90,7 +90,7 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
     """Return the points of a source with the columns that were asked for, coded as numbers.
 
     Notes on standard error tell what was done with each column, unless all are numbers and none is
-    missing. ``marks_missing`` has missing numbers marked beside their medians; ``scaled`` is as for
+    missing. ``marks_missing`` has a column mark missing numbers; ``scaled`` is as for
     :func:`learn_coding`, but that "auto" leaves matrices to the method.
     """
     found, y, columns = _read(source, asked, encoding)

@@ -286,7 +286,7 @@ class _Run:
             n_waiting = len(model._stream.must) + len(model._stream.cannot)
             seen.append(("late", model.n_late_, "constraint", ", given after both their rows"))
             seen.append(("waiting", n_waiting, "constraint", ", for rows to come"))
-        seen.append(("missing", source.n_missing, "cell", ", read as medians"))
+        seen.append(("missing", source.n_missing, "cell", ", filled as in similar rows"))
         seen.append(("new", source.n_new, "cell", " of categories, read as none"))
         seen.append(("blank", source.n_blank, "line", " between the rows, without labels"))
         rows += [(name, counted(n, one) + rest) for name, n, one, rest in seen if n]

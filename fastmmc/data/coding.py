@@ -8,6 +8,7 @@ import numpy as np
 from fastmmc.core import validation
 from fastmmc.core.execution import is_first, warn_user
 from fastmmc.core.saving import stored
+from fastmmc.data._loops_gaps import fill_gaps
 from fastmmc.data.columns import (
     FEW_VALUES,
     IDS,
@@ -15,6 +16,7 @@ from fastmmc.data.columns import (
     Column,
     DateColumn,
     NumberColumn,
+    as_counts,
     binary_scale,
     chance_to_differ,
     check_finite,
@@ -32,14 +34,28 @@ from fastmmc.data.columns import (
 from fastmmc.data.frames import Frame, is_frame, read_frame, read_values
 from fastmmc.data.suspects import warn_of_suspects
 from fastmmc.data.units import have_different_units, warn_of_units
+from fastmmc.kernels.gram import evenly
+
+# Missing cells are the means of this many of the nearest rows, of so many. If 30 % of the cells are
+# missing at random, the mean ARI of cluster on 11 sets is .488 by medians, .617 by one row, .658 by
+# 5, .661 by 10 and .644 by 20; with 10 % it is .697 by medians and .785, .787 and .776 by 5, 10 and
+# 20; where 20 % are, more in some classes, .642 and .724, .727 and .716. On six sets of 1,372 to
+# 3,000 rows it is .353, .444, .445 and .444 by 5 of 100, 300, 1,000 and all rows (.299 by medians)
+# with 30 %, and .566, .565, .563 and .572 (.467) with 10 %.
+NEIGHBOURS = 5
+ROWS = 1_000
 
 
-@stored()
+@stored(rows="f8?:md", weights="f8:m")
 class Coding:
     """How the columns of a table become numbers; ``str()`` of it tells what was done with each."""
 
     columns: tuple[Column, ...]
     is_scaled: bool  # whether columns of numbers have deviation 1
+    # Some rows as numbers without marks, NaN where cells are missing, and their weights; None where
+    # no cell was missing.
+    rows: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
     def __str__(self):
         return "\n".join(self.lines())
@@ -108,7 +124,28 @@ class Coding:
                 unknown.append(f"column {column.name!r}: {cells} {what}")
             if n_gaps:
                 others.append(f"column {column.name!r}: {counted(n_gaps, 'missing cell')}")
-        return np.ascontiguousarray(np.hstack(parts)), unknown, others
+        return self._filled(np.ascontiguousarray(np.hstack(parts))), unknown, others
+
+    def _filled(self, X):
+        """Return coded rows, (n, d), whose missing cells are as in similar rows."""
+        if not np.isnan(X).any():
+            return X
+        fillers = [column.fillers for column in self.used]
+        starts = [place.start for place in self.places() if place.start < place.stop]
+        at = [
+            start + i for start, few in zip(starts, fillers, strict=True) for i in range(len(few))
+        ]
+        values, scales = X[:, at].astype(np.float64), 1.0
+        gaps = np.isnan(values)
+        if self.rows is not None:
+            if not self.is_scaled:
+                scales = np.nanstd(self.rows, axis=0)
+                scales[scales == 0] = 1.0
+            similar = values / scales
+            fill_gaps(similar, self.rows / scales, self.weights, NEIGHBOURS)
+            values[gaps] = (similar * scales)[gaps]
+        X[:, at] = np.where(np.isnan(values), np.concatenate(fillers), values)
+        return X
 
     def misread(self, frame, most, *, with_missing) -> np.ndarray:
         """Return the first column of each row that does not hold what it should, (n,) int64.
@@ -291,21 +328,33 @@ def fit_coding(
     if scaled == "auto" and kinds == {"numbers"}:
         is_mixed = have_different_units(_numbers_of(columns, frame), weights)
     times = np.ones(frame.n_rows) if weights is None else weights
+    has_gaps, pairs = False, []
     for i, (column, values) in enumerate(zip(columns, frame.columns, strict=True)):
+        if not isinstance(column, NumberColumn | DateColumn):
+            continue
+        numbers = column.read(values)[0].astype(np.float64)
+        has_gaps = has_gaps or bool(np.isnan(numbers).any())
+        pairs.append((column.name, column.kind, numbers))
         if isinstance(column, NumberColumn):
             columns[i] = _in_units(column, is_mixed)
-            if is_mixed:
-                numbers = column.read(values)[0].astype(np.float64)
-                if len(kinds) > 1:
-                    columns[i] = _made_even(columns[i], numbers, times)
-                else:
-                    columns[i] = _weighed(columns[i], numbers)
-    warn_of_suspects(
-        (column.name, column.kind, column.read(values)[0].astype(np.float64))
-        for column, values in zip(columns, frame.columns, strict=True)
-        if isinstance(column, NumberColumn | DateColumn)
-    )
-    return Coding(tuple(columns), is_mixed)
+            if is_mixed and len(kinds) > 1:
+                columns[i] = _made_even(columns[i], numbers, times)
+            elif is_mixed:
+                columns[i] = _weighed(columns[i], numbers)
+    warn_of_suspects(pairs)
+    coding = Coding(tuple(columns), is_mixed)
+    if not has_gaps:
+        return coding
+    rows, weights = _some_rows(columns, frame, as_counts(times))
+    return replace(coding, rows=rows, weights=weights)
+
+
+def _some_rows(columns, frame, weights):
+    """Return some coded rows, without what marks missing cells, and their weights."""
+    pairs = zip(columns, frame.columns, strict=True)
+    parts = [c.code(values)[0][:, : len(c.fillers)] for c, values in pairs if c.width]
+    some = evenly(frame.n_rows, ROWS)
+    return np.hstack(parts)[some].astype(np.float64), weights[some]
 
 
 def _numbers_of(columns, frame):
@@ -366,7 +415,8 @@ def _made_even(column, numbers, weights):
     public ones .22 and .23.
     """
     check_finite(column.name, numbers)
-    numbers = np.where(np.isnan(numbers), column.fill, numbers)
+    is_known = ~np.isnan(numbers)
+    numbers, weights = numbers[is_known], weights[is_known]
     if np.ptp(numbers) == 0:
         return column
     is_amount = numbers != 0

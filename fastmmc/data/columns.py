@@ -25,8 +25,9 @@ LEAST_CATEGORY = 0.01
 # differ in it: two equally frequent numbers are then as far from each other as two categories are.
 # The ARI of cluster on three tables of orders is 1.00 with it and .39 without.
 FEW_VALUES = 2.0
-# What marks a missing cell, in deviations. The mean ARI of k-means and cluster on four sets is .711
-# where cells are missing at random (.709 without), .768 where more are in some clusters (.727).
+# What marks a missing cell, in deviations. The mean ARI of cluster on 11 sets is .785 with it and
+# .709 without if 10 % of the cells are missing at random, .658 and .660 if 30 % are, .724 and .722
+# where 20 % are, more in some classes.
 MISSING_DISTANCE = 0.5
 
 # The least and the largest power. Powers beyond turn a column far from 0 into two values: without
@@ -62,7 +63,8 @@ NAMED = 10
 SHORT = Repr()
 SHORT.maxstring = 80
 
-# The numbers that cells became, (n, w), how many were missing, and those not understood.
+# The numbers that cells became, (n, w), NaN for missing numbers and dates; how many were missing,
+# and those not understood.
 Coded = tuple[np.ndarray, int, list[str]]
 
 
@@ -86,6 +88,11 @@ class Column:
         """How many numbers these are."""
         return len(self.features)
 
+    @property
+    def fillers(self) -> list[float]:
+        """What stands for missing cells where no similar row has them; marks have no place."""
+        return [0.0] * self.width
+
 
 @stored()
 class UnusedColumn(Column):
@@ -101,7 +108,7 @@ class NumberColumn(Column):
     and Johnson do.
     """
 
-    fill: float  # what stands for a missing cell
+    fill: float  # the median
     mark: str = "."  # before decimals, where texts do not tell
     shift: float = 0.0
     scale: float = 1.0
@@ -127,12 +134,19 @@ class NumberColumn(Column):
         numbers, unknown = self.read(values)
         check_finite(self.name, numbers)  # a power may make infinity finite
         gaps = np.isnan(numbers)
-        X = np.where(gaps, self.fill, numbers)
-        if self.power is not None:
-            X = yeo_johnson(X, self.power, self.unit)
-        X = (X - self.shift) / self.scale
+        X = self._in_units(numbers)
         parts = [X, gaps * self.marker] if self.marker else [X]
         return np.column_stack(parts), int(gaps.sum()), unknown
+
+    @property
+    def fillers(self):
+        """The median."""
+        return [float(self._in_units(np.array(self.fill)))]
+
+    def _in_units(self, numbers):
+        if self.power is not None:
+            numbers = yeo_johnson(numbers, self.power, self.unit)
+        return (numbers - self.shift) / self.scale
 
     def read(self, values):
         """Return cells as (n,) float64 or float32, NaN where they are missing or no numbers."""
@@ -162,10 +176,7 @@ class SpanColumn(NumberColumn):
 @stored()
 @dataclass(frozen=True)
 class DateColumn(Column):
-    """A column of dates: days, (days - shift) / scale, and a sine and cosine for each cycle.
-
-    A missing date is the mean of the sines and cosines.
-    """
+    """A column of dates: days, (days - shift) / scale, and a sine and cosine for each cycle."""
 
     fill: float
     form: str | None  # of texts, as strptime takes it; None: ISO 8601
@@ -191,14 +202,18 @@ class DateColumn(Column):
     def code(self, values: Values) -> Coded:
         """Return the numbers of cells."""
         days, unknown = self.read(values)
-        gaps = np.isnan(days)
-        days = np.where(gaps, self.fill, days)
         parts = [(days - self.shift) / self.scale] if self.scale else []
         angles = [2 * np.pi * (days / cycle) for cycle in self.cycles]
         circles = [of(angle) for angle in angles for of in (np.sin, np.cos)]
         for circle, center in zip(circles, self.centers, strict=True):
-            parts.append(np.where(gaps, 0.0, self.weight * (circle - center)))
-        return np.column_stack(parts), int(gaps.sum()), unknown
+            parts.append(self.weight * (circle - center))
+        return np.column_stack(parts), int(np.isnan(days).sum()), unknown
+
+    @property
+    def fillers(self):
+        """The median, and the means of the sines and cosines."""
+        days = [(self.fill - self.shift) / self.scale] if self.scale else []
+        return [*days, *[0.0] * len(self.centers)]
 
     def read(self, values):
         """Return cells as days since 1970, NaN where they are missing or no dates, and those."""
@@ -421,14 +436,14 @@ def _fit_numbers(
     unused = unused_numbers(name, known, is_constant, is_whole)
     if unused and not keeps_all:
         return unused
-    fill = median(known, weights[~gaps])
-    filled = np.where(gaps, fill, numbers.astype(np.float64))
+    weights = weights[~gaps]
+    fill = median(known, weights)
     with np.errstate(over="ignore", invalid="ignore"):
-        shift, scale = moments(filled, weights)
+        shift, scale = moments(known, weights)
     scale = scale if scale != 0 else 1.0
     marker = MISSING_DISTANCE if gaps.any() and marks_missing else 0.0
-    instead = f"the median, {fill:.6g}{', marked by a column' if marker else ''}"
-    words = ", ".join(["numbers", *said]) + _about_missing(gaps, unknown, instead)
+    marked = ", marked by a column" if marker else ""
+    words = ", ".join(["numbers", *said]) + _about_missing(gaps, unknown, marked)
     return NumberColumn(name, words, fill, mark, shift, scale, marker=marker)
 
 
@@ -449,13 +464,13 @@ def check_finite(name, numbers):
         )
 
 
-def _about_missing(gaps, unknown, instead):
+def _about_missing(gaps, unknown, marked=""):
     """Return what is said of the cells of a column that are missing or not understood."""
     words = ""
     if unknown:
         words += f"; {counted(len(unknown), 'cell')} such as {quoted(unknown[0])} read as missing"
     if gaps.any():
-        words += f"; {gaps.sum()} of {gaps.size} missing: {instead}"
+        words += f"; {gaps.sum()} of {gaps.size} missing: as in similar rows{marked}"
     return words
 
 
@@ -485,7 +500,7 @@ def _fit_dates(name, days, weights, form, unknown=(), texts=()):
     i = _unsure_date(known, form, [texts[i] for i in at] if form else [])
     if i is not None:
         words += f", {texts[at[i]]!r} read as {cells.EPOCH + timedelta(known[i]):%Y-%m-%d}"
-    words += _about_missing(gaps, unknown, "no time" if is_clock else "the median")
+    words += _about_missing(gaps, unknown)
     fill = median(known, weights)
     cycles = [CYCLES[part] for part in circles]
     centers = [float(part) for mean, _ in circles.values() for part in (mean.imag, mean.real)]

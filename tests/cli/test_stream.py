@@ -861,7 +861,7 @@ def test_columns_of_any_kind_are_learned_as_by_the_estimator(orders, tmp_path, c
         "'order id': left out, as it holds ids",
         "'town': 3 categories",
         "'day': dates, as a number",
-        "'weight': numbers, scaled; 9 of 60 missing: the median, ",
+        "'weight': numbers, scaled; 9 of 60 missing: as in similar rows, ",
     ):
         assert told.count(f"orders.csv, first rows: column {said}") == 1
     model, found = fastmmc.CRPCL(3, random_state=0), []
@@ -927,7 +927,7 @@ def test_cells_that_are_not_what_a_column_holds(orders, tmp_path, capsys):
     frame.loc[131, "sum"] = 1.0
     frame.to_csv(path, index=False)
     told = labels_of_run(capsys, *command)[1]
-    assert "\nmissing    36 cells, read as medians\n" in told
+    assert "\nmissing    36 cells, filled as in similar rows\n" in told
     assert "\nnew        1 cell of categories, read as none\n" in told
     frame.loc[131, "sum"] = 1e200
     frame.to_csv(path, index=False)
@@ -1076,10 +1076,10 @@ def test_missing_values_are_no_header(first, tmp_path, monkeypatch, capsys):
     else:
         assert run(path, "--k", 2) == 0
         out, told = capsys.readouterr()
-        assert len(out.splitlines()) == 5 and "1 of 4 missing: the median, 3" in told
+        assert len(out.splitlines()) == 5 and "1 of 4 missing: as in similar rows" in told
     assert cli.main(["cluster", str(path), "--k", "2", "--seed", "0"]) == 0
     out, told = capsys.readouterr()
-    assert len(out.splitlines()) == 5 and "1 of 4 missing: the median, 3" in told
+    assert len(out.splitlines()) == 5 and "1 of 4 missing: as in similar rows" in told
     pairs = tmp_path / "pairs.csv"
     pairs.write_text(f"{first}\n0,1\n")
     path.write_text("a,nan\n1,2\n3,4\n5,6\n")

@@ -400,17 +400,17 @@ def test_dates(capsys, tmp_path):
 
 
 @pytest.mark.parametrize("gap", ["", " ", "NA", "n/a", "NaN", "null", "None", "?"])
-def test_missing_cells_are_filled_by_medians(capsys, tmp_path, gap):
+def test_missing_cells_are_filled_as_in_similar_rows(capsys, tmp_path, gap):
     path, whole, new = (tmp_path / name for name in ("t.csv", "whole.csv", "new.csv"))
     text = "a,b\n1,2\nGAP,1\n2,9\n6,GAP\n7,5\n"
     path.write_text(text.replace("GAP", gap))
     model = tmp_path / "model.npz"
     given = ["--method", "umc-rls", "-k", 2, "--seed", 0, "--standardize"]
     labels, told = labels_of(capsys, "cluster", path, *given, "--fill-missing", "--model", model)
-    assert "column 'a': numbers, scaled; 1 of 5 missing: the median, 4\n" in told
-    whole.write_text(text.replace("GAP,1", "4,1").replace("GAP", "3.5"))
+    assert "columns 'a' to 'b' (2): numbers, scaled; 1 of 5 missing: as in similar rows\n" in told
+    whole.write_text(text.replace("GAP,1", "4,1").replace("GAP", "4.25"))
     assert labels_of(capsys, "cluster", whole, *given)[0].tolist() == labels.tolist()
-    # The medians are those of the model, not of the new points.
+    # The rows are those of the model, not of the new points.
     new.write_text("b,a\n2,4\n9,4\n")
     expected, _ = labels_of(capsys, "predict", model, new)
     new.write_text(f"b,a\n2,{gap}\n9,{gap}\n")
@@ -423,9 +423,9 @@ def test_missing_cells_are_marked(capsys, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n,1\n2,9\n6,4\n7,5\n")
     X = read_points(str(path), Columns()).X
-    assert "1 of 5 missing: the median, 4, marked by a column" in capsys.readouterr().err
+    assert "1 of 5 missing: as in similar rows, marked by a column" in capsys.readouterr().err
     # In the units of the column, as it is the only kind.
-    deviation = np.std([1, 4, 2, 6, 7])
+    deviation = np.std([1, 2, 6, 7])
     np.testing.assert_allclose(X[1], [4, MISSING_DISTANCE * deviation, 1])
     assert (X[[0, 2, 3, 4], 1] == 0).all()
 
@@ -495,7 +495,7 @@ def test_missing_cells_of_parquet(capsys, parquet):
     found = read_points(str(path), Columns(), marks_missing=False)
     np.testing.assert_array_equal(found.X, [[0, 1], [1, 3], [2, 5]])
     assert [column.fill for column in found.coding.columns] == [1.0, 3.0]
-    assert "column 'a': numbers; 1 of 3 missing: the median, 3\n" in capsys.readouterr().err
+    assert "column 'a': numbers; 1 of 3 missing: as in similar rows\n" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("always")
