@@ -236,9 +236,8 @@ def _takes_means(problem):
     points, form = problem.points, problem.form
     if form.rank is None or issparse(points) or problem.call.refit:
         return False
-    is_pivoted = isinstance(form.landmarks, str) and form.landmarks == "pivoted"
     is_known = problem.kernel.name not in ("precomputed", "callable")
-    return is_known and not is_pivoted and points.shape[1] <= form.rank
+    return is_known and not form.is_pivoted and points.shape[1] <= form.rank
 
 
 def _merge_points(problem, seed):

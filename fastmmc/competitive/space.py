@@ -72,7 +72,7 @@ def make_space_in_time(points, checked, seed, k, control):
     Time is kept for the last assignment to k prototypes.
     """
     n = points.shape[0]
-    rank = 0 if checked is None or checked[1].landmarks == "pivoted" else checked[1].rank
+    rank = 0 if checked is None or checked[1].is_pivoted else checked[1].rank
     last = ASSIGN_SECONDS * n * rank * k
     try:
         space, rows = make_space(points, checked, seed, lambda a=0.0: control.check_time(a + last))

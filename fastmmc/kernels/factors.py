@@ -471,8 +471,7 @@ def _with_precision(form, X, kernel, lam):
         return form
     dtype, single = np.dtype(np.float64), np.dtype(np.float32)
     # Pivoted landmarks are fewer than their limit, and take double precision to find.
-    pivoted = isinstance(form.landmarks, str) and form.landmarks == "pivoted"
-    known = form.rank is not None and not pivoted
+    known = form.rank is not None and not form.is_pivoted
     if X.dtype == single or (known and X.shape[0] * form.rank > DOUBLE_ENTRIES):
         of_gram, of_hat, _ = _roundings(kernel, X, single, form.weights)
         dtype = single if lam >= LEAST_LAM * max(of_gram, of_hat) else dtype

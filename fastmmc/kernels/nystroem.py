@@ -59,6 +59,11 @@ class Form(OneLine):
     dtype: np.dtype | None = None  # of R or Z; None: that of X
     weights: np.ndarray | None = None  # (n,) of the points in R or Z; None: all 1
 
+    @property
+    def is_pivoted(self):
+        """Whether landmarks are chosen one by one until they suffice, up to the rank."""
+        return isinstance(self.landmarks, str) and self.landmarks == "pivoted"
+
 
 def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
     """Return the form that declared parameters describe, with the rank as a number or None."""
@@ -150,7 +155,7 @@ def make_features(X, kernel, form, rng, advance=lambda n_rows, ahead=0.0: None):
     """
     dtype = form.dtype or X.dtype
     left_out = 0.0
-    if isinstance(form.landmarks, str) and form.landmarks == "pivoted":
+    if form.is_pivoted:
         Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, form, advance)
         memory.check_memory(X.shape[0], dtype, columns=Z.shape[1])
         Z = np.ascontiguousarray(Z, dtype=dtype)

@@ -199,7 +199,7 @@ def prepare(call, source):
     """Return where the hat matrix comes from, and the plan of the search."""
     plan, form = _make_plan(call, source), replace(source.form, weights=call.sample_weight)
     # Landmarks that were given, or end where they suffice, keep their number.
-    is_free = isinstance(form.landmarks, str) and form.landmarks != "pivoted"
+    is_free = isinstance(form.landmarks, str) and not form.is_pivoted
     is_free = is_free and source.factor is None and call.rank == "auto"
     if plan.cells and plan.is_memetic and is_free and plan.n > DENSE_CHOICE:
         least = min(RANK_PER_CLUSTER * plan.k, math.isqrt(MOST_PRODUCTS // plan.n))

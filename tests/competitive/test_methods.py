@@ -259,6 +259,14 @@ def test_rings_in_features(function):
 
 
 @every
+def test_landmarks_may_be_given(function, overlapping):
+    run = {"random_state": 0, "features": "nystroem", "sigma": 2.0}
+    by_index = function(overlapping, 3, landmarks=np.arange(0, len(overlapping), 4), **run)
+    by_place = function(overlapping, 3, landmarks=overlapping[::4], **run)
+    np.testing.assert_array_equal(by_index.labels, by_place.labels)
+
+
+@every
 def test_the_same_seed_gives_the_same_labels(function, overlapping):
     run = {"n_init": 4, "random_state": 5, "max_iter": 30}
     one = function(overlapping, 3, **run)
