@@ -73,6 +73,93 @@ def test_a_function_takes_the_params_of_its_result(points, method):
         np.testing.assert_array_equal(again.labels, result.labels)
 
 
+LANDMARKS = {
+    "pivots": {"landmarks": "pivoted", "rank_tol": 0.05},
+    "few pivots": {"landmarks": "pivoted", "rank": 7},
+    "indices": {"landmarks": np.arange(0, 60, 4), "rank": "auto"},
+    "points": {"landmarks": 4.0 * np.random.default_rng(1).random((9, 3)), "rank": "auto"},
+    "more than features": {"rank": 12},
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("chosen", LANDMARKS.values(), ids=LANDMARKS)
+@pytest.mark.parametrize("is_doubled", [False, True], ids=["", "equal points"])
+@pytest.mark.parametrize(
+    "method",
+    [method for method in fastmmc.METHODS.values() if "landmarks" in method.parameters],
+    ids=lambda method: method.name,
+)
+def test_the_params_of_a_result_have_its_landmarks(method, is_doubled, chosen):
+    rng = np.random.default_rng(0)
+    X = 4.0 * np.eye(3)[np.arange(60) % 3] + 1.5 * rng.standard_normal((60, 3))
+    X = np.repeat(X[:30], 2, axis=0) if is_doubled else X
+    options = {} if method.binary else {"k": 3}
+    options |= {"features": "nystroem"} if "features" in method.parameters else {}
+    result = method.function(X, **options, **chosen, random_state=0)
+    again = method.function(X, **result.params, random_state=0)
+    np.testing.assert_array_equal(again.labels, result.labels)
+
+
+def test_the_params_of_a_result_have_the_pivots_that_it_chose_itself():
+    X = np.random.default_rng(0).standard_t(2, (500, 5))
+    result = fastmmc.iter_svr(X, n_init=1, random_state=0)
+    assert result.params["landmarks"] == "pivoted"
+    again = fastmmc.iter_svr(X, **result.params, random_state=0)
+    np.testing.assert_array_equal(again.labels, result.labels)
+    assert again.objective == result.objective
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("function", "data"),
+    [
+        (fastmmc.iter_svr, {}),
+        (fastmmc.iter_ls_svm, {"sample_weight": np.arange(60) % 4}),
+        (fastmmc.umc_rls, {"k": 3}),
+        (fastmmc.umc_rls, {"k": 3, "known_labels": np.where(np.arange(60) < 25, 0, -1)}),
+        (fastmmc.umc_rls, {"k": 3, "must_link": [(i % 2, i) for i in range(2, 46)]}),
+        (fastmmc.umc_rls, {"k": 3, "sample_weight": np.arange(60) % 4}),
+    ],
+    ids=["equal points", "machine weights", "heavy", "known", "linked", "weights"],
+)
+def test_the_params_of_a_result_leave_the_balance_as_open_as_the_call(function, data):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    X[30:] = X[0] if "k" in data else X[:30]
+    result = function(X, **data, random_state=0)
+    again = function(X, **data | result.params, random_state=0)
+    np.testing.assert_array_equal(again.labels, result.labels)
+
+
+def test_the_params_of_a_result_have_what_else_was_asked_for(points):
+    init = np.arange(24) % 3
+    options = {"metric": "cosine", "dtype": "float32", "trim": 3}
+    X = np.r_[points, points[:6]]
+    result = fastmmc.umc_rls(X, 3, sizes="free", init=init, random_state=0, **options)
+    again = fastmmc.umc_rls(X, **result.params, random_state=0)
+    assert {name: result.params[name] for name in options} == options
+    np.testing.assert_array_equal(result.params["init"], init)
+    np.testing.assert_array_equal(again.labels, result.labels)
+
+
+def test_the_params_of_a_result_leave_the_width_open_that_outliers_were_found_with():
+    rng = np.random.default_rng(0)
+    X = 4.0 * np.eye(3)[np.arange(60) // 20] + 1.5 * rng.standard_normal((60, 3))
+    X = np.repeat(X[::2], 2, axis=0)
+    result = fastmmc.umc_rls(X, 3, trim=5, random_state=0)
+    again = fastmmc.umc_rls(X, **result.params, random_state=0)
+    np.testing.assert_array_equal(again.labels, result.labels)
+    assert again.model.kernel.sigma == result.model.kernel.sigma
+
+
+@pytest.mark.parametrize("rank", [None, 9])
+def test_the_params_of_a_result_go_with_the_factor_that_it_is_of(points, rank):
+    F = fastmmc.factor(points, rank=rank, random_state=0)
+    result = fastmmc.umc_rls(F, 3, random_state=0)
+    again = fastmmc.umc_rls(F, **result.params, random_state=0)
+    np.testing.assert_array_equal(again.labels, result.labels)
+
+
 def test_what_the_call_left_open_is_told(points):
     result = fastmmc.umc_rls(points, 3, random_state=0, sizes="equal")
     assert set(result.resolved) == {"method", "balance", "rank", "sigma", "n_init"}

@@ -314,7 +314,6 @@ def _cluster(loss, call, control):
     else:
         result = _alternate_distinct(loss, kernel, call, control)
     result = own_params(result, shown)
-    result.params["init"] = shown.init  # of all points, whichever were clustered
     if weights is not None:  # sizes count points
         result = replace(result, size_bounds=None)
     return result if counting is None else _extend(result, counting, points)
@@ -331,6 +330,7 @@ def _alternate_distinct(loss, kernel, call, control):
     merged = replace(copies.merge(call, points), balance=max(call.balance, least))
     result = _alternate(loss, kernel, merged, control, np.bincount(copies.members))
     result = _among_all(result, copies.first, points)
+    result.params["balance"] = None  # a balance that is given keeps equal points apart
     return replace(result, labels=result.labels[copies.members])
 
 
@@ -389,6 +389,8 @@ def _alternate(loss, kernel, call, control, counts=None):
             _advise(problem)
         params = own_values(call, IterLSSVMParameters, IterSVMParameters, IterSVRParameters)
         params |= values(call, SizeParameters)
+        if problem.form is not form:  # few pivots stand for the whole kernel
+            params |= {"landmarks": problem.form.landmarks, "rank_tol": problem.form.rank_tol}
         if problem.merged is not None:
             params["max_representatives"] = call.max_representatives
         return _make_result(problem, outcome, params, counts)
@@ -458,7 +460,7 @@ def _make_result(problem, outcome, params, counts):
     intercept += problem.offset(solution.w)
     model, support, coef = _make_model(problem, solution, intercept)
     f = best.solution.scores + best.split.bias
-    rank = problem.features.to_Z.shape[1] if problem.is_low_rank else None
+    rank = len(problem.features.to_Z) if problem.is_low_rank else None
     bounds, sizes = problem.bounds, np.bincount(best.labels, counts, 2).astype(np.int64)
     return outcome.result(
         MarginResult,

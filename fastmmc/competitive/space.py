@@ -179,7 +179,7 @@ def space_params(space):
     """Return the kernel's parameters and the rank in use, for ``result.params``."""
     if not space.has_features:
         return {"features": None}
-    return {"features": "nystroem", "rank": space.to_Z.shape[1]} | space.kernel.params()
+    return {"features": "nystroem", "rank": len(space.to_Z)} | space.kernel.params()
 
 
 def check_magnitude(rows, what="X"):

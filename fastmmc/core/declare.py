@@ -31,6 +31,7 @@ from typing import (
 )
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from fastmmc.core import validation
 from fastmmc.core.column_names import Named, column_names
@@ -49,6 +50,9 @@ NAMED = ("feature_names_in", "coding")
 
 # How a run is carried out.
 RUN = ("n_jobs", "max_time", "callback", "verbose")
+
+# What `params` of a result have as it was given, for all points.
+AS_GIVEN = ("init", "landmarks", "rank_tol", "dtype", "metric")
 
 # What functions and estimators, or other libraries, call a parameter.
 OTHER_NAMES = {
@@ -377,9 +381,20 @@ def _with_call(made, call, of_call):
         )
         # What a method has made of k, which may be left open, comes first.
         params = ({"k": call.k} if hasattr(call, "k") else {}) | made.params
-        return replace(made, params=params, resolved=resolved, **of_call)
+        return replace(made, params=params | _as_given(call, params), resolved=resolved, **of_call)
     known = [name for name in NAMED if name in of_call and getattr(made, name) is None]
     return replace(made, **{name: of_call[name] for name in known})
+
+
+def _as_given(call, params):
+    """Return what a call gives that ``params`` lack, or have only for the clustered points."""
+    given = {name: getattr(call, name) for name in told(call, type(call)) if name in AS_GIVEN}
+    given = {n: one for n, one in given.items() if n not in params or np.ndim(one) > 0}
+    landmarks = given.get("landmarks", "")
+    if not isinstance(landmarks, str):
+        landmarks = csr_array(landmarks) if issparse(landmarks) else np.asarray(landmarks)
+        given |= {"landmarks": landmarks, "rank": landmarks.shape[0]}
+    return given
 
 
 def _is_filled_in(value, given):

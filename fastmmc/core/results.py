@@ -85,8 +85,9 @@ class ClusteringResult(Savable, Listed, Named):
     best_init : int
         Which start won.
     params : dict
-        Parameters of the function as they were used, with the values that replaced None; of
-        ``cluster`` those of ``umc_rls``, of ``segment`` those of its method as well.
+        Parameters of the function as they were used, with the values that replaced None; with the
+        same data they repeat the call. Of ``cluster`` those of ``umc_rls``, of ``segment`` those of
+        its method as well.
     model : object or None
         Predicts new points; small and picklable. None where the method has none.
     feature_names_in : (d,) array of str or None

@@ -354,7 +354,8 @@ def _cluster(call, control, k, binary):
         )
     labels, weights, coef = _drop_empty(problem, outcome.best, told)
     support = None if coef is None else np.flatnonzero(coef.reshape(n, -1).any(axis=1))
-    rank = None if features is None else features.Z.shape[1]
+    is_low_rank = is_brief or (form is not None and form.rank is not None)
+    rank = len(features.to_Z) if is_low_rank else None
     return outcome.result(
         MarginResult,
         own_values(call, CPMMCParameters) | {"rank": rank} | kernel.params(),

@@ -279,7 +279,8 @@ def _pivoted_cholesky(X, kernel, form, advance):
     L = np.empty((n, 0))
     pivots = np.empty(0, dtype=np.int64)
     while pivots.size < rank and missing.sum() > enough:
-        tried = np.argsort(-missing, kind="stable")[: min(PIVOT_BLOCK, rank - pivots.size)]
+        # As many as without a limit, so that the first pivots are the same.
+        tried = np.argsort(-missing, kind="stable")[:PIVOT_BLOCK]
         columns = np.empty((n, tried.size))
         points = kernel_points(kernel, X, tried).astype(np.float64)
         for rows, values in kernel_rows(kernel, X, points, tried):
@@ -293,6 +294,7 @@ def _pivoted_cholesky(X, kernel, form, advance):
         order = order[:n_taken] - 1
         corner = np.tril(corner[:n_taken, :n_taken])
         new = solve_triangular(corner, columns[:, order].T, lower=True, check_finite=False).T
+        new, order = new[:, : rank - pivots.size], order[: rank - pivots.size]
         L = _append(L, new, rank)
         pivots = np.concatenate((pivots, tried[order]))
         before = missing.sum()

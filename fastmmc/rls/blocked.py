@@ -381,7 +381,9 @@ class Descent:
         loo_mse = float(loss) / (goal.k * goal.n)
         history, trace = self.history.arrays("passes")
         status = rate_figures(self.status, loo_mse=loo_mse, history=history)
-        own = {"lam": factor.lam, "rank": factor.rank} | values(call, SizeParameters)
+        # The features of a choice span some functions of its landmarks alone.
+        rank = found.params.get("rank", factor.rank)
+        own = {"lam": factor.lam, "rank": rank} | values(call, SizeParameters)
         d, dtype = blocks.shape[1], blocks.dtype
         return RLSResult(
             labels=blocks.join(self._tasks(_assign, rule)),

@@ -263,7 +263,9 @@ def _make_plan(call, source):
     default = None if is_free or method not in BALANCE else max(BALANCE[method], k / n)
     bounded = method == "memetic" or call.target_sizes is not None
     rule, min_size, default = check_sizes(call, n, k, known, default, bounded)
-    balance = default if call.balance is None and bounded else call.balance
+    # Known labels, links and weights may take sizes beyond a balance that is left open.
+    is_filled_in = call.balance is None and bounded and known is None and links is None
+    balance = default if is_filled_in else call.balance
     if links is not None:
         check_groups(links, known, n, k, rule, call.sample_weight)
     params = values(call, Clusters, UMCRLSSearch, UMCRLSSizes)

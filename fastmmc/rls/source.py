@@ -143,12 +143,12 @@ def check_source(call, lam=None):
 def refuse_beside_factor(call):
     """Raise ValueError if parameters of the hat matrix are given beside a factor."""
     X = call.X
-    allowed = {"kernel": X.kernel.name, "lam": X.lam}
+    rank = None if isinstance(X, DenseFactor) else len(X.projection)
+    own = {"lam": X.lam, "rank": rank} | X.kernel.params()
     extra = [
         name
         for name in told(call, type(call))
-        if name in FACTOR_PARAMETERS
-        and not (name in allowed and getattr(call, name) == allowed[name])
+        if name in FACTOR_PARAMETERS and not (name in own and getattr(call, name) == own[name])
     ]
     if extra:
         raise ValueError(
@@ -288,7 +288,7 @@ def rated_result(factor, outcome, k, params, bound=None, **fields):
         status = Status.INTERRUPTED
         warn_if_stopped(status, outcome.n_init, outcome.n_init)
     status = rate_figures(status, loo_mse=loo_mse)
-    rank = factor.rank if isinstance(factor, LowRankFactor) else None
+    rank = len(factor.projection) if isinstance(factor, LowRankFactor) else None
     return outcome.result(
         RLSResult,
         params | {"lam": factor.lam, "rank": rank} | factor.kernel.params(),

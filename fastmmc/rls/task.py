@@ -157,7 +157,9 @@ class Task:
             if out.any():  # a share of few points may be none
                 changed["loo_scores"][out] = predicted
         if self.trim:
-            changed["params"] = result.params | {"trim": self.trim}
+            # An open width is that of all points for outlier scores, then that of those left.
+            width = {"sigma": self.call.sigma} if hasattr(self.call, "sigma") else {}
+            changed["params"] = result.params | {"trim": self.trim} | width
         return replace(result, **changed)
 
 

@@ -252,7 +252,7 @@ def test_features_of_a_linear_kernel_give_the_same(function, overlapping):
     direct = function(overlapping, **run)
     by_rank = function(overlapping, rank=60, **run)
     by_gram = function(gram(overlapping), kernel="precomputed", **run)
-    assert direct.params["rank"] is None and by_rank.params["rank"] == 4
+    assert direct.params["rank"] is None and by_rank.params["rank"] == 60
     for result in (by_rank, by_gram):
         if function is fastmmc.cpmmc:
             assert result.objective == pytest.approx(direct.objective, rel=1e-5)
