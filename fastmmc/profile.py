@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from fastmmc.core.display import as_lines, as_table, number_of
+from fastmmc.core.extras import not_installed
 from fastmmc.data import cells
 from fastmmc.data.coding import as_frame, kinds_of
 from fastmmc.data.columns import CategoryColumn, DateColumn, NumberColumn
@@ -139,9 +140,8 @@ class ClusterProfile:
         try:
             pandas = importlib.import_module("pandas")
         except ImportError as error:
-            raise ImportError(
-                "to_frame needs pandas (python -m pip install pandas); records() does without"
-            ) from error
+            instead = "; records() does without"
+            raise not_installed("to_frame needs pandas", "pandas", instead) from error
         return pandas.DataFrame(self.records())
 
     def __repr__(self):

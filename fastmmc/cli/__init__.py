@@ -13,6 +13,7 @@ from fastmmc import __version__
 from fastmmc.cli import cluster, predict, segment, stream
 from fastmmc.cli.common import IN_WARNINGS, STANDARD_OUTPUT, describe, tell
 from fastmmc.cli.tables import long_cells
+from fastmmc.core.extras import not_installed
 from fastmmc.core.files import naming
 from fastmmc.registry import METHODS
 
@@ -118,7 +119,7 @@ def _print_completion(args):
     try:
         import shtab
     except ImportError as error:
-        raise ImportError("completion needs shtab (python -m pip install shtab)") from error
+        raise not_installed("completion needs shtab", "shtab") from error
     parser, commands = _make_parser()
     for command in commands.values():
         for action in command._actions:

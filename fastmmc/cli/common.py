@@ -18,6 +18,7 @@ from threading import Timer
 
 import numpy as np
 
+from fastmmc.core.extras import not_installed
 from fastmmc.core.files import gathering, is_replaced, naming, replacing, target_of
 from fastmmc.core.jit import Compilation
 from fastmmc.core.results import ClusteringResult
@@ -297,10 +298,8 @@ def write_lines(path, lines, encoding):
 def import_pandas():
     """Return pandas, if it can read and write .parquet files."""
     if not (find_spec("pandas") and any(map(find_spec, ENGINES))):
-        raise ImportError(
-            f"{PARQUET} files need pandas and pyarrow (python -m pip install pandas pyarrow); or "
-            "use .csv or .npy"
-        )
+        need = f"{PARQUET} files need pandas and pyarrow"
+        raise not_installed(need, "pandas pyarrow", "; or use .csv or .npy")
     return importlib.import_module("pandas")
 
 

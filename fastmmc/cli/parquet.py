@@ -18,6 +18,7 @@ from fastmmc import __version__
 from fastmmc.cli import common, sources, tables
 from fastmmc.cli.common import PARQUET
 from fastmmc.cli.resumable import ANEW, check_same, locked
+from fastmmc.core.extras import not_installed
 from fastmmc.core.files import replacing
 from fastmmc.core.memory import available_memory
 from fastmmc.data.blocks import LargeMap
@@ -57,7 +58,7 @@ def find_large(args, method):
                 f"SOURCE {args.source} and {method}"
             )
         if not common.find_spec("pyarrow"):
-            raise ImportError("--state needs pyarrow (python -m pip install pyarrow)")
+            raise not_installed("--state needs pyarrow", "pyarrow")
         common.tell("note", f"{path} is read into memory; --state is not needed: {ABOUT}")
     return None
 

@@ -8,6 +8,7 @@ import numpy as np
 from fastmmc.cli import common
 from fastmmc.cli.common import Option
 from fastmmc.cli.sources import FILES
+from fastmmc.core.extras import not_installed
 from fastmmc.core.files import gathering
 from fastmmc.registry import METHODS
 from fastmmc.segmentation import BALANCE, segment, settings_of, usable_methods
@@ -90,7 +91,7 @@ def _import_pillow():
     try:
         from PIL import Image, ImageOps
     except ImportError as error:
-        raise ImportError("pictures need Pillow (python -m pip install pillow)") from error
+        raise not_installed("pictures need Pillow", "pillow") from error
     return Image, ImageOps
 
 

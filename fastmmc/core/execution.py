@@ -20,6 +20,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
+from fastmmc.core.extras import not_installed
 from fastmmc.core.status import STATUS_TEXT, Status
 from fastmmc.core.threads import limit_openmp, one_blas_thread
 from fastmmc.kernels.gram import count_distinct
@@ -525,9 +526,8 @@ class _RichBar:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
         except ImportError as error:
-            raise ImportError(
-                "verbose=1 shows a progress bar, which needs rich (python -m pip install rich)"
-            ) from error
+            need = "verbose=1 shows a progress bar, which needs rich"
+            raise not_installed(need, "rich") from error
         self._unit = unit
         self._progress = Progress(
             TextColumn("{task.description}"),

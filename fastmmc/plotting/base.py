@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from fastmmc.core.clusterer import Clusterer, result_of
 from fastmmc.core.column_names import column_names
 from fastmmc.core.docstrings import insert_paragraph, insert_section
+from fastmmc.core.extras import not_installed
 from fastmmc.core.results import ClusteringResult, RLSResult
 from fastmmc.data.frames import refuse_masked
 
@@ -29,7 +30,7 @@ def import_pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("plotting needs matplotlib (python -m pip install matplotlib)") from error
+        raise not_installed("plotting needs matplotlib", "matplotlib") from error
     return plt
 
 

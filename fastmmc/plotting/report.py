@@ -14,6 +14,7 @@ from fastmmc.core import validation
 from fastmmc.core.clusterer import Clusterer, result_of
 from fastmmc.core.display import number_of
 from fastmmc.core.execution import fixed_seed, restart_stream
+from fastmmc.core.extras import not_installed
 from fastmmc.core.files import replacing
 from fastmmc.core.results import ClusteringResult
 from fastmmc.data.frames import Frame
@@ -133,7 +134,7 @@ def import_bokeh() -> None:
         import bokeh.plotting  # noqa: F401
         import jinja2  # noqa: F401
     except ImportError as error:
-        raise ImportError("reports need Bokeh (python -m pip install bokeh)") from error
+        raise not_installed("reports need Bokeh", "bokeh") from error
 
 
 def _fill_in_template(**values):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigvalsh
 
+from fastmmc.core.extras import not_installed
 from fastmmc.core.status import Status
 from fastmmc.core.threads import import_whole
 
@@ -49,9 +50,7 @@ def import_cvxpy():
     try:
         return import_whole("cvxpy")
     except ImportError as error:
-        raise ImportError(
-            "semidefinite programs need cvxpy (python -m pip install cvxpy scs)"
-        ) from error
+        raise not_installed("semidefinite programs need cvxpy", "cvxpy scs") from error
 
 
 def relax_mmc(K, C, least, largest, solver, control):
