@@ -31,10 +31,6 @@ class SizeRule:
         """The least and the greatest size of each cluster, (k, 2) int64."""
         return np.column_stack((self.lower, self.upper))
 
-    def allows(self, sizes):
-        """Tell whether these sizes are within the bounds."""
-        return are_within(sizes, self.lower, self.upper)
-
     def bounds_at(self, sizes):
         """Return the bounds for a search from these sizes, which keep unless bounds were set."""
         return (self.lower, self.upper) if self.bounded else (sizes, sizes)

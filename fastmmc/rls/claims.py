@@ -9,6 +9,7 @@ from fastmmc.core.execution import HISTORY_CAPACITY, OutOfTime, SlicedSearch, re
 from fastmmc.core.jit import read_only
 from fastmmc.core.status import Status
 from fastmmc.core.threads import run_to_end
+from fastmmc.data.sizes import are_within
 from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.kernels.nystroem import DENSE_LIMIT
 from fastmmc.rls import _loops_claims as claims
@@ -193,7 +194,7 @@ class ClaimSearch(SlicedSearch):
             if state.pos[claims.LAZY]:
                 claims.rebuild_row(state.sums, state.total, state.pos[claims.CLUSTER])
             state.pos[claims.REMAINING] = -1
-        if plan.rule.allows(state.counts):
+        if are_within(state.counts, plan.rule.lower, plan.rule.upper):
             return False
         scores = state.sums.copy()
         # Its own row of R holds a point where it is; leaving makes that fall away.

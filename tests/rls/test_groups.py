@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.data.sizes import SizeRule, size_rule
+from fastmmc.data.sizes import SizeRule, are_within, size_rule
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine.group_search import plus_plus
 from fastmmc.rls.engine.groups import Groups, cost_of, fitted
@@ -265,7 +265,8 @@ def test_blocks_of_rows_use_sizes_up_to_their_bounds(bounds, free, seed):
     labels = np.random.default_rng(seed).permutation(80) % k
     state = Groups(F.Z, masses, np.ones(80, dtype=bool), False).state(labels, rule, free)
     descend_rows(state)
-    assert rule.allows(state.counts) and np.isin(bounds, state.counts).any()
+    bounded = rule.lower, rule.upper
+    assert are_within(state.counts, *bounded) and np.isin(bounds, state.counts).any()
     args = R, masses, state.labels.astype(int), k, np.zeros_like(R), free, rule.lower, rule.upper
     np.testing.assert_array_equal(naive.linked_descent(*args, 1e-10), state.labels)
 
@@ -283,7 +284,9 @@ def test_rows_are_brought_within_bounds_as_their_matrix_is(masses):
     found = [fitted(kind.state(labels, rule)) for kind in kinds]
     np.testing.assert_array_equal(*found)
     sizes = np.bincount(found[0], units, k)
-    assert rule.allows(sizes) and not rule.allows(np.bincount(labels, units, k))
+    before = np.bincount(labels, units, k)
+    assert are_within(sizes, rule.lower, rule.upper)
+    assert not are_within(before, rule.lower, rule.upper)
     assert np.array_equal(found[0][~movable], labels[~movable])
 
 
@@ -295,7 +298,7 @@ def test_many_scales_are_no_worse_than_one(free):
     ends, value, made = points.refine(labels, rule, free)
     assert value == pytest.approx(cost(R, ends, 4, free))
     assert value <= points.descend(labels, rule, free)[1] + 1e-12 and made > 0
-    assert rule.allows(np.bincount(ends, minlength=4))
+    assert are_within(np.bincount(ends, minlength=4), rule.lower, rule.upper)
 
 
 @pytest.mark.parametrize("k", [1, 2, 7])

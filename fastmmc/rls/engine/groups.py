@@ -222,7 +222,8 @@ class Groups:
 
         Those change that are nearest to other clusters.
         """
-        if rule.allows(np.bincount(labels, self.masses, rule.lower.size)):
+        counts = np.bincount(labels, self.masses, rule.lower.size)
+        if are_within(counts, rule.lower, rule.upper):  # a state takes longer to make
             return labels
         return fitted(self.state(labels, rule))
 
