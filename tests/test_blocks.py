@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, csr_matrix
 from sklearn.datasets import make_blobs, make_circles
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
@@ -454,6 +454,7 @@ def test_a_factor_in_blocks_takes_points_of_any_form(mapped):
     F = fastmmc.factor(mapped, rank=RANK, random_state=0)
     few = np.array(mapped[:3])
     np.testing.assert_array_equal(F.transform(few.tolist()), F.transform(few))
+    np.testing.assert_allclose(F.transform(csr_matrix(few)), F.transform(few), atol=1e-12)
     for wrong, message in ((few[0], "Expected 2D array"), (few[:0], "0 sample")):
         with pytest.raises(ValueError, match=message):
             F.transform(wrong)

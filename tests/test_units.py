@@ -207,6 +207,14 @@ def test_landmarks_are_scaled_with_the_points(wine):
         fastmmc.umc_rls(X, 3, standardize=True, landmarks=X[::6, :4], sizes="equal")
 
 
+def test_what_was_standardised_as_an_array_predicts_sparse_points(wine):
+    result = fastmmc.umc_rls(wine[0], 3, standardize=True, random_state=0)
+    rows = wine[0][:9]
+    expected = result.decision_function(rows)
+    assert_array_equal(result.decision_function(csr_matrix(rows)), expected)
+    assert_array_equal(result.predict(csr_matrix(rows)), result.labels[:9])
+
+
 def test_estimators_standardize(wine):
     X = wine[0]
     for model in (fastmmc.UMCRLS(3, **RUN, sizes="equal"), fastmmc.AutoMMC(3, random_state=0)):

@@ -128,7 +128,7 @@ def take_rows(block, indices, d, dtype):
 
 def check_block(block, d, dtype):
     """Return the points of a block as a finite matrix in C order."""
-    return validation.check_new_points(np.asarray(block), Kernel("linear"), d, dtype)
+    return validation.check_new_points(block, Kernel("linear"), d, dtype)
 
 
 def _of_points(block, shared):

@@ -47,7 +47,9 @@ class Scaler:
         return scaler
 
     def transform(self, X):
-        """Return points in the units of the model."""
+        """Return points in the units of the model, those that lose their mean as an array."""
+        if self.mean is not None and issparse(X):
+            X = X.toarray()
         return self._scaler().transform(X)
 
     def inverse_transform(self, X):

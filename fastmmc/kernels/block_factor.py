@@ -91,7 +91,7 @@ class BlockFactor(OneLine, Named):
 
         Parameters
         ----------
-        X : (m, d) array_like or dask.array
+        X : (m, d) array_like, sparse matrix or dask.array
             New points.
 
         Returns
