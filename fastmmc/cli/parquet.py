@@ -19,7 +19,7 @@ from fastmmc.cli import common, sources, tables
 from fastmmc.cli.common import PARQUET
 from fastmmc.cli.resumable import ANEW, check_same, locked
 from fastmmc.core.extras import not_installed
-from fastmmc.core.files import replacing
+from fastmmc.core.files import remove_unfinished, replacing
 from fastmmc.core.memory import available_memory
 from fastmmc.data.blocks import LargeMap
 from fastmmc.data.coding import code_numbers
@@ -232,6 +232,7 @@ def _check_bytes(path, found):
 def _begin(state, settings, source):
     """Make the folder of a state, or check that it is one of the same run."""
     header = state / HEADER
+    remove_unfinished(header)
     settings = {"fastmmc": __version__} | settings
     if not header.exists():
         state.mkdir(exist_ok=True)

@@ -20,7 +20,7 @@ from fastmmc.cli.common import STANDARD_INPUT
 from fastmmc.cli.sources import tell_unless_plain
 from fastmmc.cli.tables import BadRow, Layout
 from fastmmc.competitive.space import LARGEST
-from fastmmc.core.files import is_replaced, naming, replacing, target_of
+from fastmmc.core.files import is_replaced, naming, remove_unfinished, replacing, target_of
 from fastmmc.data.coding import fit_coding, kinds_of, plain_coding
 from fastmmc.data.columns import IDS
 from fastmmc.data.frames import Values
@@ -65,6 +65,7 @@ def locked(file, option="--state"):
                 ) from None
             if is_held:
                 try:
+                    remove_unfinished(target)
                     yield
                 finally:
                     if fcntl is not None:

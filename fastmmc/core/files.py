@@ -1,11 +1,15 @@
 """Files that appear whole or not at all."""
 
 import errno
+import glob
 import io
 import os
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
+
+# Letters of its name that an unfinished file has, as a name may be as long as the system allows.
+MOST_NAME = 50
 
 
 def target_of(path):
@@ -47,8 +51,7 @@ def replacing(path):
             with target.open("wb") as file:
                 yield file
             return
-        # Short, as the name itself may be as long as a name can be.
-        unfinished = target.with_name(f".{target.name[:50]}.{os.getpid()}")
+        unfinished = target.with_name(f".{target.name[:MOST_NAME]}.{os.getpid()}")
         try:
             with unfinished.open("w+b") as file:
                 if target.exists():
@@ -58,6 +61,17 @@ def replacing(path):
                 os.fsync(file.fileno())
             unfinished.replace(target)
         finally:
+            unfinished.unlink(missing_ok=True)
+
+
+def remove_unfinished(path):
+    """Remove what killed processes left of a file, which no other one may be writing.
+
+    What they left of a file with a long name may be another one's, and stays.
+    """
+    target = target_of(path)
+    for unfinished in target.parent.glob(f".{glob.escape(target.name)}.*"):
+        if unfinished.suffix[1:].isdecimal():
             unfinished.unlink(missing_ok=True)
 
 
