@@ -276,13 +276,28 @@ def _complete_params(method, params, call, n_colours):
 
 def _merge_colors(pixels):
     """Return the distinct rows, the index of each row among them, and their counts."""
+    keys = _as_integers(pixels)
     # np.unique does the same for rows, and takes five times as long.
-    order = np.lexsort(pixels.T[::-1])
-    ordered = pixels[order]
+    order = np.argsort(keys[:, 0]) if keys.shape[1] == 1 else np.lexsort(keys.T[::-1])
+    ordered = keys[order]
     is_new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
     inverse = np.empty(len(pixels), dtype=np.int64)
     inverse[order] = np.cumsum(is_new) - 1
-    return ordered[is_new], inverse, np.bincount(inverse)
+    return pixels[order[is_new]], inverse, np.bincount(inverse)
+
+
+def _as_integers(pixels):
+    """Return an integer for each row of bytes, (n, 1), in the order of the rows; others as given.
+
+    One integer is sorted in a quarter of the time of several channels.
+    """
+    n, channels = pixels.shape
+    if channels > 8 or pixels.min() < 0 or pixels.max() > 255:
+        return pixels
+    rows = np.zeros((n, 8), dtype=np.uint8)
+    rows[:, :channels] = pixels
+    is_same = (rows[:, :channels] == pixels).all()
+    return rows.view(">u8").astype(np.uint64) if is_same else pixels
 
 
 def _cluster(method, points, k, counts, params, run):

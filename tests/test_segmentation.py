@@ -41,6 +41,17 @@ def test_equal_colors_are_merged_exactly(rng, dtype, channels):
     np.testing.assert_array_equal(counts, expected[2])
 
 
+@pytest.mark.parametrize("values", [[0, 1, 254, 255], [0, 256, 512], [-1, 0, 255], [0, 0.5, 1]])
+@pytest.mark.parametrize("channels", [3, 8, 9])
+def test_colors_that_are_bytes_or_nearly_are_merged_exactly(rng, values, channels):
+    pixels = rng.choice(values, (60, channels))[rng.integers(0, 60, 400)].astype(np.float64)
+    colors, inverse, counts = segmentation._merge_colors(pixels)
+    expected = np.unique(pixels, axis=0, return_inverse=True, return_counts=True)
+    np.testing.assert_array_equal(colors, expected[0])
+    np.testing.assert_array_equal(inverse, expected[1].ravel())
+    np.testing.assert_array_equal(counts, expected[2])
+
+
 def test_colors_of_many_values_and_channels_are_merged_exactly(rng):
     # 500^12 codes are far more than an integer of 64 bits can number.
     pixels = rng.standard_normal((500, 12))[rng.integers(0, 500, 800)]
