@@ -314,8 +314,6 @@ def _cluster(loss, call, control):
     else:
         result = _alternate_distinct(loss, kernel, call, control)
     result = own_params(result, shown)
-    if weights is not None:  # sizes count points
-        result = replace(result, size_bounds=None)
     return result if counting is None else _extend(result, counting, points)
 
 
@@ -364,7 +362,8 @@ def _extend(result, counting, points):
     labels[counting] = result.labels
     others = np.setdiff1d(np.arange(labels.size), counting)
     labels[others] = result.model.decision_function(points[others]).argmax(axis=1)
-    return replace(result, labels=labels, sizes=np.bincount(labels, minlength=2))
+    sizes = np.bincount(labels, minlength=2)
+    return replace(result, labels=labels, sizes=sizes, size_bounds=None)
 
 
 def _alternate(loss, kernel, call, control, counts=None):
@@ -461,19 +460,21 @@ def _make_result(problem, outcome, params, counts):
     model, support, coef = _make_model(problem, solution, intercept)
     f = best.solution.scores + best.split.bias
     rank = len(problem.features.to_Z) if problem.is_low_rank else None
-    bounds, sizes = problem.bounds, np.bincount(best.labels, counts, 2).astype(np.int64)
+    bounds, size_bounds = problem.bounds, None
+    if (bounds.weights == counts).all():  # else what is bounded are no sizes
+        size_bounds = binary_size_bounds(counts.sum(), bounds.lower, bounds.upper)
     return outcome.result(
         MarginResult,
         params | {"rank": rank} | problem.kernel.params(),
         status=status,
-        sizes=sizes,
+        sizes=np.bincount(best.labels, counts, 2).astype(np.int64),
         model=model,
         dual_coef=coef,
         support=support,
         intercept=float(intercept),
         duality_gap=best.solution.gap,
         n_violated=int(counts[best.split.y * f < 1.0 - 1e-9].sum()),
-        size_bounds=binary_size_bounds(counts.sum(), bounds.lower, bounds.upper),
+        size_bounds=size_bounds,
     )
 
 

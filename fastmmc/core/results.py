@@ -281,7 +281,7 @@ class SizedResult(ClusteringResult):
     ----------
     size_bounds : (k, 2) int64 array or None
         The least and the greatest size that each cluster was allowed in the end; None where a
-        method bounds no sizes, or the weights of points instead.
+        method bounds no sizes, or weights of points that are not all 1 instead.
     at_size_bound : (k,) bool array or None
         Which clusters have such a size, so that other bounds may change the result.
 

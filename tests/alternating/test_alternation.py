@@ -598,6 +598,16 @@ def test_equal_rows_are_one_row_with_a_weight(function, told, overlapping):
     assert copies.n_violated <= w.sum() == len(scores)
 
 
+@pytest.mark.parametrize("function", [fastmmc.iter_svr, fastmmc.iter_svm, fastmmc.iter_ls_svm])
+def test_sizes_have_bounds_where_every_weight_is_1(function, overlapping):
+    X = np.vstack((overlapping, overlapping[:4]))
+    plain = function(X, random_state=0)
+    weighted = function(X, sample_weight=np.ones(64), random_state=0)
+    np.testing.assert_array_equal(weighted.size_bounds, plain.size_bounds)
+    for weights in (np.full(64, 2.0), np.arange(64) % 3 > 0):
+        assert function(X, sample_weight=weights, random_state=0).size_bounds is None
+
+
 @pytest.mark.parametrize("balance", [None, 0.2])
 def test_landmarks_are_rows_of_the_call(balance, overlapping):
     X, weights = np.repeat(overlapping, 2, axis=0), np.repeat(np.arange(60) % 3, 2)

@@ -230,6 +230,13 @@ def test_products_out_of_range_are_refused(function, given, max_time, points):
         function(points * 1e80, max_time=max_time, **given)
 
 
+@pytest.mark.parametrize("given", [{"rank": 20}, {"kernel": "linear"}, {"C": 1e-17}], ids=str)
+def test_weights_beyond_any_number_of_points_have_no_size_bounds(given, points):
+    weights = 1e18 * (1 + np.arange(len(points)) % 3)
+    result = fastmmc.iter_ls_svm(points, sample_weight=weights, random_state=0, **given)
+    assert result.converged and result.size_bounds is None
+
+
 @pytest.mark.parametrize("given", [{"C": 1e20}, {"sample_weight": np.full(99, 1e19)}])
 def test_a_ridge_that_is_lost_in_rounding_comes_with_advice(given):
     X = np.linspace(0.0, 1.0, 99)[:, None]
