@@ -221,6 +221,35 @@ def test_weights_that_are_no_array_of_floats(weights, message):
         fastmmc.umc_rls(X, 2, sample_weight=weights)
 
 
+WEIGHTED = [method for method in METHODS.values() if "sample_weight" in method.parameters]
+
+
+@pytest.mark.parametrize("weight", [1e300, 1e101, 1e-101, 1e-320])
+@pytest.mark.parametrize("method", WEIGHTED, ids=lambda method: method.name)
+def test_weights_whose_squares_leave_double_precision(method, weight):
+    k = {} if method.binary else {"k": 2}
+    weights = np.ones(len(X))
+    weights[[3, 5]] = weight
+    message = r"sample_weight must be 0, or from 1e-100 to 1e\+100; got .*e.* in rows 3, 5: divide"
+    with pytest.raises(ValueError, match=message):
+        method.function(X, sample_weight=weights, **k)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("scale", [3e99, 1e-100])
+@pytest.mark.parametrize("method", WEIGHTED, ids=lambda method: method.name)
+def test_weights_within_their_limits_give_no_warnings_of_numpy(method, scale):
+    k = {} if method.binary else {"k": 2}
+    # What a kernel machine or a hat matrix cannot be made of is refused by name.
+    scaled = {"C": 1.0 / scale} if "C" in method.parameters else {}
+    scaled |= {"lam": scale} if "lam" in method.parameters else {}
+    if "method_params" in method.parameters:
+        scaled["method_params"] = {"C": 1.0 / scale}
+    weights = scale * (1.0 + np.arange(len(X)) % 3)
+    result = method.function(X, sample_weight=weights, random_state=0, **k, **scaled)
+    assert result.sizes.sum() == len(X)
+
+
 @pytest.mark.parametrize("call", [fastmmc.wta, fastmmc.sammc])
 def test_lists_of_prototypes_of_different_lengths(call):
     with pytest.raises(ValueError, match="init must be an array; got rows of different lengths"):

@@ -28,6 +28,10 @@ MOST_STARTS = 1_000_000
 # Labellings, or children, that a search holds at once.
 MOST_INDIVIDUALS = 10_000
 
+# The largest weight, and the inverse of the least: squares of sums of weights stay in the range of
+# doubles, also times values of the kernel and C.
+MOST_WEIGHT = 1e100
+
 # Rows and columns of the blocks in which a precomputed Gram matrix is checked.
 GRAM_BLOCK = 128
 
@@ -310,6 +314,12 @@ def check_sample_weight(sample_weight, n):
     if not weights.any():
         raise ValueError(
             f"every weight of sample_weight is zero, in all {n} rows; some point must count"
+        )
+    wrong = (weights > 0) & ((weights < 1.0 / MOST_WEIGHT) | (weights > MOST_WEIGHT))
+    if wrong.any():
+        raise ValueError(
+            f"sample_weight must be 0, or from {1.0 / MOST_WEIGHT:g} to {MOST_WEIGHT:g}; got "
+            f"{weights[np.flatnonzero(wrong)[0]]:g} in {name_rows(wrong)}: divide all by their mean"
         )
     return weights
 
