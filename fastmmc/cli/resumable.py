@@ -1,5 +1,6 @@
 """Files that a run reads and writes on from a place: one lock, lines in, lines out."""
 
+import codecs
 import csv
 import errno
 import hashlib
@@ -22,7 +23,7 @@ from fastmmc.cli.tables import BadRow, Layout
 from fastmmc.competitive.space import LARGEST
 from fastmmc.core.files import is_replaced, naming, remove_unfinished, replacing, target_of
 from fastmmc.data.coding import fit_coding, kinds_of, plain_coding
-from fastmmc.data.columns import IDS
+from fastmmc.data.columns import IDS, counted
 from fastmmc.data.frames import Values
 
 try:
@@ -170,6 +171,8 @@ class Source:
         self._keeps_all, self._decimal = asked.are_listed, decimal
         with tables.errors_about(self.name):
             rows = list(islice(iter(self._next_row, None), min(chunk, 1 + tables.ROWS_BELOW)))
+            if not rows and self._bad.n_rows:
+                raise ValueError(f"none of {counted(self._bad.n_rows, 'line')} is a row")
             if not rows:
                 raise ValueError("there are no rows")
             first, *below = rows
@@ -369,6 +372,13 @@ class Source:
         return line
 
     def _cells(self, line):
+        if self._line == 1:
+            tables.refuse_other_kinds(line)
+            if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in line:
+                raise ValueError(
+                    "not a text file in UTF-8: there are bytes of 0, as in UTF-16; convert it "
+                    "first, as by iconv"
+                )
         try:
             text = line.decode("utf-8-sig")
         except UnicodeDecodeError as error:

@@ -46,6 +46,15 @@ LONGEST_CELL = 2**31 - 1  # characters, the most that csv takes on every system
 DELIMITER_LINE = re.compile(r"sep=([,;\t|])[\r\n]*")
 QUOTED = re.compile(r'"[^"]*"')
 
+# How files begin that are no texts, whatever they are called.
+OTHER_KINDS = {
+    b"PK\x03\x04": "a zip archive, as .xlsx is",
+    b"\xd0\xcf\x11\xe0": "a workbook of Excel",
+    b"\x1f\x8b": "a gzip archive",
+    b"\x93NUMPY": "a NumPy array, which fastmmc cluster reads as .npy",
+    b"PAR1\x15": "a Parquet file, which fastmmc cluster reads as .parquet",
+}
+
 
 class Columns(NamedTuple):
     """The columns that were asked for, by their names, numbers from 0 or ranges of numbers.
@@ -285,6 +294,7 @@ def read_text(source, encoding=None):
     """Return the text of a table; without an encoding it is what the bytes allow."""
     is_piped = str(source) == STANDARD_INPUT
     data = sys.stdin.buffer.read() if is_piped else Path(source).read_bytes()
+    refuse_other_kinds(data)
     encoding = encoding or _encoding_of(data)
     try:
         text = data.decode(encoding)
@@ -301,6 +311,13 @@ def read_text(source, encoding=None):
     lines = list(io.StringIO(text, newline=""))
     first_line = next(filter(str.strip, lines), "")
     return Text(lines, delimiter_of(source, first_line), encoding)
+
+
+def refuse_other_kinds(data):
+    """Refuse the bytes of a file, or the first of them, that say that it is no text."""
+    for begin, kind in OTHER_KINDS.items():
+        if data.startswith(begin):
+            raise ValueError(f"not a text file but {kind}; convert it to .csv")
 
 
 def _encoding_of(data):

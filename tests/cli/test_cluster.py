@@ -377,6 +377,11 @@ def test_faults_of_text_files(capsys, tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"1,2\n\x81\xfe\n")
     assert "t.csv: not a text file in CP1252" in error_of(capsys, "cluster", path, "--k", 1)
+    np.save(tmp_path / "t.npy", np.eye(3))
+    (tmp_path / "t.npy").rename(path)
+    message = "t.csv: not a text file but a NumPy array, which fastmmc cluster reads as .npy"
+    for encoding in ((), ("--encoding", "latin-1")):
+        assert message in error_of(capsys, "cluster", path, "--k", 1, *encoding)
     path.write_text("1" * 200_000)
     wrong = error_of(capsys, "cluster", path, "--k", 1)
     assert "no column holds numbers" in wrong and "'1111" in wrong and len(wrong) < 400

@@ -1,6 +1,7 @@
 """The command stream: labels, constraints, resumption after every kind of end."""
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -1119,6 +1120,34 @@ def test_faults_of_a_table(text, message, tmp_path, monkeypatch, capsys):
     assert out.read_text() == "labels of another run"
     feed(monkeypatch, text)
     assert f"standard input: {message}" in error_of(capsys, "-", "--k", 3)
+
+
+ARRAY, TEXT = io.BytesIO(), "a,b\n1,2\n3,4\n5,6\n"
+np.save(ARRAY, np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (ARRAY.getvalue(), "not a text file but a NumPy array"),
+        (b"PK\x03\x04\x14\x00\n1,2\n", "not a text file but a zip archive, as .xlsx is; convert"),
+        (gzip.compress(TEXT.encode()), "not a text file but a gzip archive"),
+        (TEXT.encode("utf-16"), "not a text file in UTF-8: there are bytes of 0, as in UTF-16"),
+        (TEXT.encode("utf-16-le"), "not a text file in UTF-8: there are bytes of 0, as in UTF-16"),
+        (TEXT.encode("utf-32-be"), "not a text file in UTF-8: there are bytes of 0, as in UTF-16"),
+        ("\ufeffé\n".encode("utf-16-le")[:4] + b"\n1,2\n", "not a text file in UTF-8"),
+        (b"\xff,1\n\xfe,2\n", "none of 2 lines is a row"),
+    ],
+    ids=["npy", "zip", "gzip", "utf-16", "utf-16-le", "utf-32-be", "mark of utf-16", "latin-1"],
+)
+def test_files_that_are_no_text_are_refused_whole(content, message, tmp_path, monkeypatch, capsys):
+    path, bad = tmp_path / "t.csv", tmp_path / "bad.csv"
+    path.write_bytes(content)
+    options = ["--k", 2, "--skip-bad-rows", bad]
+    assert f"{path}: {message}" in error_of(capsys, path, *options)
+    feed(monkeypatch, content)
+    assert f"standard input: {message}" in error_of(capsys, "-", *options)
+    assert not bad.exists()
 
 
 def test_a_file_without_line_breaks_is_not_read_whole(tmp_path, monkeypatch, capsys):
