@@ -29,6 +29,7 @@ from fastmmc.competitive.space import (
     check_space,
     check_start,
     make_space,
+    refuse_vanishing,
 )
 from fastmmc.competitive.stream import Stream, check_chunk_constraints
 from fastmmc.core.callbacks import with_callbacks
@@ -138,6 +139,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
         if coding is None:
             X = self._check_matrix(X, reset=True)
         check_magnitude(X)
+        refuse_vanishing(X)
         return X, coding
 
     def _check_chunk(self, X):

@@ -13,7 +13,13 @@ from fastmmc.competitive.online import (
     make_rule,
     warn_if_fewer,
 )
-from fastmmc.competitive.space import check_space, check_start, make_space_in_time, space_params
+from fastmmc.competitive.space import (
+    check_space,
+    check_start,
+    make_space_in_time,
+    refuse_vanishing,
+    space_params,
+)
 from fastmmc.core import validation
 from fastmmc.core.declare import Parameters, declared, function_of, parameter, values
 from fastmmc.core.execution import (
@@ -268,6 +274,7 @@ def _cluster(method, call, control):
     search = BatchSearch if method in BATCH else OnlineSearch
     with show_progress(control) as control:
         space, rows, control = make_space_in_time(points, space_plan, seed, plan.k, control)
+        refuse_vanishing(rows)
 
         def make_search(index):
             return search(plan, rows, restart_stream(seed, index))

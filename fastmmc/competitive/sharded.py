@@ -21,7 +21,7 @@ from fastmmc.competitive.online import (
     take_links,
     warn_if_fewer,
 )
-from fastmmc.competitive.space import assign_rows
+from fastmmc.competitive.space import assign_rows, refuse_vanishing
 from fastmmc.core import validation
 from fastmmc.core.declare import (
     check_method_params,
@@ -209,6 +209,7 @@ def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
                 "method='c_rpcl' or 'o_lcvqe'"
             )
     points = validation.check_points(call.X, Kernel("linear"), sparse=True)
+    refuse_vanishing(points)
     n = points.shape[0]
     n_workers = validation.check_integer(
         "n_workers", call.n_workers, least=1, most=n, why=", the number of points"

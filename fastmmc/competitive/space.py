@@ -12,7 +12,7 @@ from fastmmc.core import validation
 from fastmmc.core.execution import OutOfTime
 from fastmmc.core.threads import in_threads
 from fastmmc.kernels.gram import BLOCK, dense_rows, resolve_kernel
-from fastmmc.kernels.kmeans import begin_choice
+from fastmmc.kernels.kmeans import begin_choice, largest_size
 from fastmmc.kernels.models import Space, row_blocks, screened_nearest
 from fastmmc.kernels.nystroem import BRIEF_RANK, Form, check_form, form_features
 
@@ -190,4 +190,14 @@ def check_magnitude(rows, what="X"):
         raise ValueError(
             f"{what} must have no values beyond {LARGEST:g}, or squared distances overflow and the "
             f"prototypes are lost; got {most:.3g}: scale the columns first"
+        )
+
+
+def refuse_vanishing(rows):
+    """Refuse points whose squared distances vanish, so that each would be as near as any other."""
+    most = largest_size(rows.data if issparse(rows) else rows)
+    if 0.0 < most < 1.0 / LARGEST:
+        raise ValueError(
+            f"X must have a value of {1.0 / LARGEST:g} or more, or squared distances vanish and "
+            f"all points are one; got {most:.3g} at most: scale the columns first"
         )

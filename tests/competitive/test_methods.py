@@ -260,6 +260,18 @@ def test_rings_in_features(function):
 
 
 @every
+@pytest.mark.parametrize("convert", [np.asarray, csr_matrix])
+def test_points_whose_squares_vanish_are_refused(function, convert, overlapping):
+    run = {"random_state": 0, "max_iter": 5}
+    small = function(convert(1e-140 * overlapping), 3, **run)
+    np.testing.assert_array_equal(small.labels, function(convert(overlapping), 3, **run).labels)
+    message = "X must have a value of 1e-150 or more, or squared distances vanish .* got .*e-200"
+    with pytest.raises(ValueError, match=message):
+        function(convert(1e-200 * overlapping), 3, **run)
+    assert function(convert(0.0 * overlapping), 1, **run).sizes == [len(overlapping)]
+
+
+@every
 def test_landmarks_may_be_given(function, overlapping):
     run = {"random_state": 0, "features": "nystroem", "sigma": 2.0}
     by_index = function(overlapping, 3, landmarks=np.arange(0, len(overlapping), 4), **run)

@@ -544,12 +544,14 @@ def test_places_that_cannot_be_written(stream, tmp_path):
 
 @every
 @pytest.mark.parametrize("features", [None, "nystroem"])
-def test_rows_whose_squares_overflow_are_refused(kind, features, stream):
+def test_rows_whose_squares_overflow_or_vanish_are_refused(kind, features, stream):
     X, _ = stream
     rank = {"rank": 20} if features else {}
     model = kind(3, features=features, random_state=0, **rank)
     with pytest.raises(ValueError, match="X must have no values beyond 1e.150.*got 1e.160: scale"):
         model.partial_fit(np.vstack([X, [[1e160, 0]]]))
+    with pytest.raises(ValueError, match="X must have a value of 1e-150 or more"):
+        model.partial_fit(1e-200 * X)
     model.partial_fit(X)
     before = model.cluster_centers_
     for far in (np.array([[-1e200, 1.0]]), csr_matrix([[0.0, 1e151]]), [[1e307, 1.0]]):
