@@ -232,6 +232,14 @@ def test_numbers_that_reach_far_lose_their_skewness():
         assert np.isfinite(coding.code(far)[0]).all()
 
 
+def test_a_number_whose_square_overflows_is_named():
+    frame = pd.DataFrame({"a": [0.0, 1.0, 2.0, 5.0], "b": [0.0, 3.0, 1e200, 4.0]})
+    message = r"column 'b' holds 1e\+200, whose square overflows, in row 2 .from 0.; give smaller"
+    for columns in (frame, frame.astype({"a": np.float32})):
+        with pytest.raises(ValueError, match=message):
+            learn_coding(columns)
+
+
 def test_numbers_of_few_values_weigh_as_categories():
     towns = np.array(["x", "y"])[np.arange(600) // 2 % 2]
     frame = pd.DataFrame({"few": np.arange(600) % 2, "town": towns})

@@ -20,10 +20,9 @@ from fastmmc.cli import common, tables
 from fastmmc.cli.common import STANDARD_INPUT
 from fastmmc.cli.sources import tell_unless_plain
 from fastmmc.cli.tables import BadRow, Layout
-from fastmmc.competitive.space import LARGEST
 from fastmmc.core.files import is_replaced, naming, remove_unfinished, replacing, target_of
 from fastmmc.data.coding import fit_coding, kinds_of, plain_coding
-from fastmmc.data.columns import IDS, counted
+from fastmmc.data.columns import IDS, LARGEST, counted
 from fastmmc.data.frames import Values
 
 try:

@@ -20,7 +20,7 @@ from fastmmc.data.coding import (
     plain_coding,
     undecided_mark,
 )
-from fastmmc.data.columns import counted, first_of
+from fastmmc.data.columns import LARGEST, check_finite, counted, first_of
 from fastmmc.data.frames import Frame, read_frame
 from fastmmc.data.links import find_conflicts
 
@@ -110,8 +110,8 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
         if not is_told and not (is_table or scaled is True):
             _check_points(found)
             return Points(found, y, columns, found)
-        look_at_units(coding, frame, warns=scaled is False)
         X, _, _ = coding.code(frame)
+        look_at_units(coding, frame, warns=scaled is False)
     return Points(X, y, columns.of(coding), found, coding)
 
 
@@ -223,6 +223,8 @@ def _check_points(X):
         raise ValueError(
             f"row {i}, column {j} (from 0) is {X[i, j]}; fill in missing values or remove them"
         )
+    for j, column in enumerate(X.T):
+        check_finite(str(j), column, LARGEST)
 
 
 def _read_arrays(path, suffix):

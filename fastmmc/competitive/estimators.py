@@ -23,7 +23,6 @@ from fastmmc.competitive.methods import (
 )
 from fastmmc.competitive.online import least_share, make_rule
 from fastmmc.competitive.space import (
-    LARGEST,
     FirstPrototypes,
     check_magnitude,
     check_space,
@@ -41,6 +40,7 @@ from fastmmc.core.parameters import ClusterCount, LinkRules, SemiSupervised, ker
 from fastmmc.core.threads import run_to_end
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.coding import Coding, learn_coding
+from fastmmc.data.columns import LARGEST
 from fastmmc.data.frames import is_frame, whole_table
 from fastmmc.kernels.models import CenterModel
 

@@ -11,16 +11,13 @@ from fastmmc.competitive import _loops as kernels
 from fastmmc.core import validation
 from fastmmc.core.execution import OutOfTime
 from fastmmc.core.threads import in_threads
+from fastmmc.data.columns import LARGEST
 from fastmmc.kernels.gram import BLOCK, dense_rows, resolve_kernel
 from fastmmc.kernels.kmeans import begin_choice, largest_size
 from fastmmc.kernels.models import Space, row_blocks, screened_nearest
 from fastmmc.kernels.nystroem import BRIEF_RANK, Form, check_form, form_features
 
 STARTS = ("gaussian", "k-means++")
-
-# Larger values are refused in points, features and first prototypes: their squares may overflow,
-# and prototypes that learned such objects never come back.
-LARGEST = 1e150
 
 # Share of the points whose normal distribution first prototypes are drawn from.
 START_SHARE = 0.2
@@ -183,7 +180,10 @@ def space_params(space):
 
 
 def check_magnitude(rows, what="X"):
-    """Refuse finite rows the squared distances of which may overflow; ``what`` names them."""
+    """Refuse finite rows the squared distances of which may overflow; ``what`` names them.
+
+    Prototypes that learned such objects never come back.
+    """
     values = rows.data if issparse(rows) else rows
     most = float(np.abs(values).max(initial=0.0))
     if not most <= LARGEST:

@@ -12,6 +12,7 @@ from fastmmc.data._loops_gaps import fill_gaps
 from fastmmc.data.columns import (
     FEW_VALUES,
     IDS,
+    LARGEST,
     CategoryColumn,
     Column,
     DateColumn,
@@ -115,7 +116,7 @@ class Coding:
             if column.kind == "numbers" and (example := unsure_example(values, column.mark)):
                 others.append(f"column {column.name!r}: {example}")
             numbers, n_gaps, strange = column.code(values)
-            check_finite(column.name, numbers)
+            check_finite(column.name, numbers, LARGEST)
             parts.append(numbers)
             if strange:
                 is_new = column.kind == "categories"
@@ -252,7 +253,7 @@ def learn_coding(X, scaled=False, weights=None):
         values.kind == "numbers" and not np.isnan(values.cells).any() for values in frame.columns
     ):
         for name, values in zip(frame.names, frame.columns, strict=True):
-            check_finite(name, values.cells)
+            check_finite(name, values.cells, LARGEST)
         return X, None
     look_at_units(coding, frame, warns=scaled is False)
     numbers, unknown, _ = coding.code(frame)
@@ -336,6 +337,8 @@ def fit_coding(
         has_gaps = has_gaps or bool(np.isnan(numbers).any())
         pairs.append((column.name, column.kind, numbers))
         if isinstance(column, NumberColumn):
+            if is_mixed and not np.isfinite(column.scale):
+                check_finite(column.name, column.read(values)[0], LARGEST)
             columns[i] = _in_units(column, is_mixed)
             if is_mixed and len(kinds) > 1:
                 columns[i] = _made_even(columns[i], numbers, times)

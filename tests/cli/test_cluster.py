@@ -373,6 +373,19 @@ def test_more_faults_of_a_label_column(capsys, tmp_path):
     assert "--label-column is for tables; got SOURCE iris" in message
 
 
+@pytest.mark.parametrize("method", ["cluster", "umc-rls", "iter-svr", "lcvqe"])
+def test_a_cell_whose_square_overflows_is_named(capsys, tmp_path, method):
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    X[17, 1] = -1e300
+    np.savetxt(tmp_path / "t.csv", X, delimiter=",", header="a,b,c", comments="")
+    np.save(tmp_path / "t.npy", X)
+    asked = ["-k", 2, "--method", method]
+    for name, column in (("t.csv", "b"), ("t.npy", "1")):
+        message = f"{name}: column '{column}' holds -1e+300, whose square overflows, in row 17 ("
+        assert message in error_of(capsys, "cluster", tmp_path / name, *asked)
+    assert run("cluster", tmp_path / "t.csv", "--drop", "b", *asked) == 0
+
+
 def test_faults_of_text_files(capsys, tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"1,2\n\x81\xfe\n")
@@ -1045,7 +1058,8 @@ def test_standardize_columns_that_are_constant_or_far(capsys, tmp_path):
     assert report_of(capsys, tmp_path / "X.npy", "-k", 2, *FEW, "--standardize")["d"] == 3
     np.save(tmp_path / "X.npy", np.column_stack([X[:, 0], X[:, 1] * 1e200]))
     message = error_of(capsys, "cluster", tmp_path / "X.npy", "-k", 2, "--standardize")
-    assert "X.npy: the variance of column '1' overflows: scale it down" in message
+    value = f"{X[0, 1] * 1e200:g}"
+    assert f"X.npy: column '1' holds {value}, whose square overflows, in row 0 (from 0)" in message
 
 
 @pytest.mark.parametrize("method", ["c-rpcl", "O_LCVQE", "lcvqe", "CVQE", "umc-rls", "cluster"])
