@@ -746,6 +746,28 @@ def test_a_lazy_frame_is_to_be_collected():
         learn_coding(polars.from_pandas(mixed()[0]).lazy())
 
 
+@pytest.mark.parametrize("columns", [["a"], ["a", "b"], ["a", "town"], ["a", "far", "id"]])
+def test_integers_of_128_bits_are_numbers(columns, rng):
+    polars = pytest.importorskip("polars")
+    whole = np.round(rng.normal(500 * (np.arange(60) % 2), 50)).astype(np.int64)
+    frame = polars.DataFrame(
+        {
+            "a": whole,
+            "b": [None, *whole[1:].tolist()],
+            "far": (1e20 * whole).tolist(),
+            "town": ["x", "y"] * 30,
+            "id": np.arange(60),
+        }
+    ).select(columns)
+    wide = frame.cast({one: polars.Int128 for one in columns if one != "town"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        expected, found = (fastmmc.umc_rls(one, 2, random_state=0) for one in (frame, wide))
+    np.testing.assert_array_equal(found.labels, expected.labels)
+    assert str(found.coding) == str(expected.coding)
+    np.testing.assert_array_equal(found.predict(wide), expected.predict(frame))
+
+
 def test_ids_in_the_first_rows_of_partial_fit_are_left_out():
     frame = pd.DataFrame({"a": np.arange(60.0), "row": np.arange(60)})
     model = fastmmc.WTA(2, random_state=0)

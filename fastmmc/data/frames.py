@@ -164,12 +164,21 @@ def _names(X):
 
 
 def _of_batch(X):
-    """Return a batch of rows of pyarrow as a table, else X; refuse a plan of a frame."""
+    """Return a batch of rows of pyarrow as a table, else X; refuse a plan of a frame.
+
+    NumPy has no integers of 128 bits, which columns of polars may have: they get 64.
+    """
     if _is_lazy(X):
         raise TypeError("X is a lazy frame, which has no values yet; give X.collect()")
-    pyarrow = sys.modules.get("pyarrow")
-    is_batch = pyarrow is not None and isinstance(X, pyarrow.RecordBatch)
-    return pyarrow.Table.from_batches([X]) if is_batch else X
+    pyarrow, polars = sys.modules.get("pyarrow"), sys.modules.get("polars")
+    if pyarrow is not None and isinstance(X, pyarrow.RecordBatch):
+        return pyarrow.Table.from_batches([X])
+    if polars is not None and isinstance(X, polars.DataFrame):
+        wide = [one for one in X.get_columns() if str(one.dtype) in ("Int128", "UInt128")]
+        ends = [max(abs(one.min() or 0), abs(one.max() or 0)) for one in wide]
+        kinds = [polars.Int64 if end < 2**53 else polars.Float64 for end in ends]
+        X = X.with_columns(*(one.cast(kind) for one, kind in zip(wide, kinds, strict=True)))
+    return X
 
 
 def _is_lazy(X):
