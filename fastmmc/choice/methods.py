@@ -12,7 +12,7 @@ from fastmmc.choice.blocked import coarsen_blocks, label_blocks
 from fastmmc.choice.candidates import N_STEPS, Labellings
 from fastmmc.choice.evidence import CLOUDS, MOST_COMPARED, compare_with_clouds
 from fastmmc.choice.given import Given, balance_of, size_rules
-from fastmmc.choice.numbers import DITHERS, Counts, behind, mean_scores
+from fastmmc.choice.numbers import DITHERS, Counts, behind, mean_errors, mean_scores
 from fastmmc.choice.results import LEAST_EVIDENCE, ChoiceResult
 from fastmmc.choice.running import Run
 from fastmmc.choice.vote import vote
@@ -57,9 +57,10 @@ from fastmmc.rls.task import Task
 # Sparse points become dense if they are so few, of which distances are tried for overflow.
 FEW = 2_000
 
-# Shares of max_time by whose end the numbers of clusters are tried, and the labellings; the rest is
-# for all points.
-NUMBERS_SHARE = 0.4
+# Shares of max_time by whose end the numbers of clusters are tried, clouds without clusters are
+# compared, and the labellings are made; the rest is for all points.
+NUMBERS_SHARE = 0.3
+CLOUDS_SHARE = 0.4
 LABELLINGS_SHARE = 0.7
 
 # The fewest points of which the number of clusters is chosen, and the largest number that is tried
@@ -264,27 +265,26 @@ def _cluster_in_blocks(call, control):
 def _choose_number(k, draws, least, most, X, weights, seed, run):
     """Return the number of clusters if k is None, by points X and weights of all or of some.
 
-    The first draw tells whether there are clusters at all. Those of wide sparse points are equal.
+    All draws of wide sparse points are equal.
     """
     if k is not None:
         return NumberChoice(k)
-    drawn, ratios, last = [], [], most
+    drawn, evidence, last = [], None, most
     with run.phase(NUMBERS_SHARE):
         for widths in islice(draws, DITHERS):
             last = min(most, widths.cells.masses.size - 2)
             drawn.append(Counts(run))
             drawn[-1].try_all(widths, max(2, least), last)
-            if least == 1 and not ratios:
-                errors, rng = drawn[0].errors, restart_stream(seed, 2)
-                ratios.extend(compare_with_clouds(errors, X, weights, rng, run))
-            is_same = issparse(widths.cells.points)
-            if is_same or min(ratios, default=np.inf) < LEAST_EVIDENCE:
+            if issparse(widths.cells.points):
                 break
+    scores, errors = mean_scores(drawn, last), mean_errors(drawn)
+    if least == 1 and (errors or last < 2):
+        with run.phase(CLOUDS_SHARE):
+            rng = restart_stream(seed, 2)
+            for ratio in compare_with_clouds(errors, X, weights, rng, run):
+                evidence = ratio
     run.n_done = _number_steps(least, most)
-    scores = mean_scores(drawn, last)
-    errors = drawn[0].errors if scores else {}
     k = max(scores, key=scores.__getitem__, default=max(2, least))
-    evidence = min(ratios, default=None)
     if evidence is not None and evidence < LEAST_EVIDENCE:
         k = 1
     shortage = ""

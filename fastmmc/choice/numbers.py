@@ -1,6 +1,6 @@
 """The number of clusters."""
 
-from statistics import fmean, harmonic_mean
+from statistics import fmean, geometric_mean, harmonic_mean
 
 import numpy as np
 
@@ -98,10 +98,19 @@ class Counts:
 
 
 def mean_scores(drawn, most):
-    """Return the mean score of each number; a draw that was stopped lacks some."""
-    of_draws = [counts.scores(most) for counts in drawn]
+    """Return the mean score of each number up to ``most``."""
+    return _over_draws([counts.scores(most) for counts in drawn], fmean)
+
+
+def mean_errors(drawn):
+    """Return the mean total error of each number."""
+    return _over_draws([counts.errors for counts in drawn], geometric_mean)
+
+
+def _over_draws(of_draws, mean):
+    """Return the mean of what draws tell of each number; one that was stopped lacks some."""
     numbers = max(of_draws, key=len, default={})
-    return {k: fmean(of[k] for of in of_draws if k in of) for k in numbers}
+    return {k: mean(of[k] for of in of_draws if k in of) for k in numbers}
 
 
 def behind(k):

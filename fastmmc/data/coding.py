@@ -338,7 +338,7 @@ def fit_coding(
         pairs.append((column.name, column.kind, numbers))
         if isinstance(column, NumberColumn):
             if is_mixed and not np.isfinite(column.scale):
-                check_finite(column.name, column.read(values)[0], LARGEST)
+                check_finite(column.name, numbers, LARGEST)
             columns[i] = _in_units(column, is_mixed)
             if is_mixed and len(kinds) > 1:
                 columns[i] = _made_even(columns[i], numbers, times)
