@@ -21,9 +21,15 @@ def fill_gaps(X, rows, weights, count):
             continue
         nearest[:] = np.inf
         for i in range(len(rows)):
-            distance = _distance(x, rows[i])
+            total, n_shared = 0.0, 0
+            for c in range(d):
+                step = x[c] - rows[i, c]
+                is_shared = step == step  # a branch would take three times as long
+                total += step * step if is_shared else 0.0
+                n_shared += is_shared
+            distance = total / n_shared if n_shared else np.inf
             for c in gaps:
-                if not np.isnan(rows[i, c]):
+                if distance < nearest[c, count - 1] and not np.isnan(rows[i, c]):
                     _insert(nearest[c], places[c], distance, i)
         for c in gaps:
             total, taken = 0.0, 0.0
@@ -37,23 +43,10 @@ def fill_gaps(X, rows, weights, count):
 
 
 @njit
-def _distance(x, row):
-    """Return the mean squared difference of what both rows have, infinity if there is nothing."""
-    total, n_shared = 0.0, 0
-    for c in range(x.size):
-        step = x[c] - row[c]
-        if not np.isnan(step):
-            total += step * step
-            n_shared += 1
-    return total / n_shared if n_shared else np.inf
-
-
-@njit
 def _insert(nearest, places, distance, place):
-    """Insert a distance and its place among the least ones, in order, if there is room."""
-    at = nearest.size
+    """Insert a distance and its place among the least ones, in order, for the last of these."""
+    at = nearest.size - 1
     while at > 0 and distance < nearest[at - 1]:
+        nearest[at], places[at] = nearest[at - 1], places[at - 1]
         at -= 1
-        if at < nearest.size - 1:
-            nearest[at + 1], places[at + 1] = nearest[at], places[at]
-        nearest[at], places[at] = distance, place
+    nearest[at], places[at] = distance, place

@@ -4,10 +4,12 @@ from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from fastmmc.core import validation
 from fastmmc.core.execution import is_first, warn_user
 from fastmmc.core.saving import stored
+from fastmmc.core.threads import in_threads, run_to_end
 from fastmmc.data._loops_gaps import fill_gaps
 from fastmmc.data.columns import (
     FEW_VALUES,
@@ -35,7 +37,7 @@ from fastmmc.data.columns import (
 from fastmmc.data.frames import Frame, is_frame, read_frame, read_values
 from fastmmc.data.suspects import warn_of_suspects
 from fastmmc.data.units import have_different_units, warn_of_units
-from fastmmc.kernels.gram import evenly
+from fastmmc.kernels.gram import BLOCK, evenly
 
 # Missing cells are the means of this many of the nearest rows, of so many. If 30 % of the cells are
 # missing at random, the mean ARI of cluster on 11 sets is .488 by medians, .617 by one row, .658 by
@@ -142,8 +144,12 @@ class Coding:
             if not self.is_scaled:
                 scales = np.nanstd(self.rows, axis=0)
                 scales[scales == 0] = 1.0
-            similar = values / scales
-            fill_gaps(similar, self.rows / scales, self.weights, NEIGHBOURS)
+            similar, rows = values / scales, self.rows / scales
+
+            def fill(some):
+                fill_gaps(similar[some], rows, self.weights, NEIGHBOURS)
+
+            run_to_end(in_threads(values.size * len(rows), fill, gen_batches(len(X), BLOCK)))
             values[gaps] = (similar * scales)[gaps]
         X[:, at] = np.where(np.isnan(values), np.concatenate(fillers), values)
         return X
