@@ -91,12 +91,13 @@ class ChoiceResult(RLSResult):
         With ``k="auto"``, the score of every number of clusters that was tried, the mean over three
         draws of dithered points; the largest won.
     errors : dict of int to float
-        With ``k="auto"``, the least error that was found for these numbers and those just after
-        them: the leave-one-out error, added over the clusters.
+        With ``k="auto"``, the least leave-one-out error, added over the clusters, of these numbers
+        and those just after them, the geometric mean over the draws.
     evidence : float or None
-        With ``k="auto"``, how many times as large these errors are in points without clusters:
-        below 1.1 there is one cluster, whatever the scores are. None if there was no time for it,
-        or other parameters ask for two clusters at least.
+        With ``k="auto"``, how many times as large these errors are at least in points without
+        clusters, at the number that tells most: below 1.1 there is one cluster, whatever the
+        scores are. None if there was no time for it, or other parameters ask for two clusters at
+        least.
 
     Examples
     --------
