@@ -184,8 +184,7 @@ def check_magnitude(rows, what="X"):
 
     Prototypes that learned such objects never come back.
     """
-    values = rows.data if issparse(rows) else rows
-    most = float(np.abs(values).max(initial=0.0))
+    most = largest_size(rows.data if issparse(rows) else rows)
     if not most <= LARGEST:
         raise ValueError(
             f"{what} must have no values beyond {LARGEST:g}, or squared distances overflow and the "
