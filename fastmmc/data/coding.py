@@ -360,10 +360,10 @@ def fit_coding(
 
 def _some_rows(columns, frame, weights):
     """Return some coded rows, without what marks missing cells, and their weights."""
-    pairs = zip(columns, frame.columns, strict=True)
-    parts = [c.code(values)[0][:, : len(c.fillers)] for c, values in pairs if c.width]
     some = evenly(frame.n_rows, ROWS)
-    return np.hstack(parts)[some].astype(np.float64), weights[some]
+    pairs = zip(columns, frame.take(some).columns, strict=True)
+    parts = [c.code(values)[0][:, : len(c.fillers)] for c, values in pairs if c.width]
+    return np.hstack(parts).astype(np.float64), weights[some]
 
 
 def _numbers_of(columns, frame):

@@ -64,8 +64,9 @@ class Values:
         return written.plain_numbers(self.known)
 
     def take(self, rows: np.ndarray) -> "Values":
-        """Return the values of some rows."""
-        return Values(self.kind, rows_of(self.cells, rows))
+        """Return the values of some rows, with what was found of them."""
+        found = {key: numbers[rows] for key, numbers in self._found.items()}
+        return Values(self.kind, rows_of(self.cells, rows), found)
 
     def numbers(self, mark: str) -> np.ndarray:
         """Return texts with this decimal mark as (n,) float64, NaN where no finite numbers."""
@@ -130,7 +131,7 @@ def read_frame(X) -> Frame:
     The names of columns and their ``to_numpy`` are what all three libraries have in common, so that
     none of them is needed here, nor a library that knows them all.
     """
-    X = _of_batch(X)
+    X = _readable(X)
     names = _names(X)
     if hasattr(X, "column_names"):
         series = X.columns
@@ -146,7 +147,7 @@ def whole_table(X):
 
     A plan of a frame is refused, and so are columns of equal names.
     """
-    X = _of_batch(X)
+    X = _readable(X)
     if is_frame(X):
         twice = [name for name, count in Counter(_names(X)).items() if count > 1]
         if twice:
@@ -163,10 +164,11 @@ def _names(X):
     return list(getattr(X, "column_names", X.columns))
 
 
-def _of_batch(X):
-    """Return a batch of rows of pyarrow as a table, else X; refuse a plan of a frame.
+def _readable(X):
+    """Return a frame whose columns NumPy can hold; refuse a plan of one.
 
-    NumPy has no integers of 128 bits, which columns of polars may have: they get 64.
+    A batch of rows of pyarrow becomes a table, and integers of polars of 128 bits, which NumPy has
+    none of, get 64.
     """
     if _is_lazy(X):
         raise TypeError("X is a lazy frame, which has no values yet; give X.collect()")
