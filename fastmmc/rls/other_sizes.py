@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from fastmmc.core.execution import is_first, warn_user
-from fastmmc.data.sizes import imbalance, size_rule
+from fastmmc.data.sizes import evenness, size_rule
 from fastmmc.kernels.factors import hat_matrix, weights_of
 from fastmmc.kernels.gram import evenly, kernel_points
 from fastmmc.rls.engine.coarse import mass_unit, masses_of
@@ -48,8 +48,7 @@ def warn_of_other_sizes(factor, labels, k):
     ends = [points.refine(start, rule) for start in (labels[rows], points.cut(k))]
     others, least, _ = min(ends, key=lambda end: end[1])
     least_error = _judge(points, others, rule)[1]
-    more = imbalance(others, k, masses) - imbalance(labels[rows], k, masses)
-    price = np.exp(more / 2.0)
+    price = np.sqrt(evenness(labels[rows], k, masses) / evenness(others, k, masses))
     shares = least / cost, price * least_error / error
     if max(shares) >= FAR_BETTER or not is_first("sizes"):
         return
