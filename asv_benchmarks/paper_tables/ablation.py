@@ -15,7 +15,6 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc.choice import candidates, vote
-from fastmmc.data.sizes import evenness
 from fastmmc.kernels.gram import median_width
 from fastmmc.rls.engine.groups import Groups
 
@@ -73,16 +72,18 @@ CHANGES = {
     "no k-means": without("k-means"),
     "six clusterings by k-means": {"choice.candidates.N_MEANS": 6},
     "24 clusterings by k-means": {"choice.candidates.N_MEANS": 24},
+    "k-means has its say at all errors": {"choice.vote.MEANS_FLOOR": vote.FLOOR},
+    "little say of k-means up to an error of .1": {"choice.vote.MEANS_FLOOR": 0.1},
     "no dithering": {"choice.widths.dithered": lambda cells, X, rng: cells},
     "judged by the kernels that search": {"choice.candidates.JUDGES": candidates.KERNELS},
     "sizes within 20 %": {"choice.given.BALANCE": 0.2},
     "sizes within 60 %": {"choice.given.BALANCE": 0.6},
     "squared distances": {"choice.vote.DISTANCE": 2.0},
     "fourth powers of distances": {"choice.vote.DISTANCE": 4.0},
-    "however uneven the sizes are": {"choice.vote.evenness": lambda *given: 1.0},
-    "the square of the evenness": {"choice.vote.evenness": lambda *given: evenness(*given) ** 2},
-    "agreement, not its square": {"choice.vote.AGREEMENT": 1.0},
-    "cube of the agreement": {"choice.vote.AGREEMENT": 3.0},
+    "however uneven the sizes are": {"choice.vote.EVENNESS": 0.0},
+    "cube of the evenness": {"choice.vote.EVENNESS": 3.0},
+    "agreement, not its cube": {"choice.vote.AGREEMENT": 1.0},
+    "square of the agreement": {"choice.vote.AGREEMENT": 2.0},
     "however often a labelling was found": {"choice.vote.REPEATS": 0.0},
     "the root of how often": {"choice.vote.REPEATS": 0.5},
     "floor .0001": {"choice.vote.FLOOR": 1e-4},

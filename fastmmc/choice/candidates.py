@@ -30,8 +30,8 @@ JUDGES = (*KERNELS[:-1], (4.0, "cell", 1.0, 0.25))
 N_NEAR = 2
 
 # Clusterings by k-means, from as many starts. If those of 4, 8, 12 and 16 starts count, the mean
-# index of 26 tables is .372, .395, .404 and .405, of 32 draws of latent classes .784, .812, .816
-# and .816, of a suite .842, .843, .842 and .840, of 12 real sets .580, .576, .570 and .562.
+# index of 26 tables is .365, .389, .404 and .410, of 32 draws of latent classes .770, .799, .816
+# and .816, of a suite .843, .843, .844 and .840, of 12 real sets .581, .579, .578 and .566.
 N_MEANS = 12
 
 # Steps of all this, for the share of the work that is done.
