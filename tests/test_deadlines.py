@@ -65,6 +65,25 @@ def test_alternation_whose_time_ends_with_its_sample(points, function, monkeypat
     assert result.labels.size == 300 and result.sizes.min() > 0
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear", lambda X, Z: X @ Z.T])
+@pytest.mark.parametrize("function", [fastmmc.iter_svr, fastmmc.iter_ls_svm])
+def test_features_of_a_sample_where_time_is_short(points, function, kernel, monkeypatch):
+    monkeypatch.setattr(rounds, "MOST_WITHOUT_SAMPLE", 100)
+    monkeypatch.setattr(rounds, "SAMPLE", 100)
+    brief, seen = rounds.brief_features, []
+
+    def brief_features(X, *given):
+        seen.append(len(X))
+        return brief(X, *given)
+
+    monkeypatch.setattr(rounds, "brief_features", brief_features)
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        result = function(points, kernel=kernel, rank=150, max_time=PAST, random_state=0)
+    assert max(seen) <= 100 and result.status == Status.TIME_LIMIT
+    assert result.labels.size == 300 and result.params["rank"] <= 50
+    assert np.mean(result.predict(points) == result.labels) > 0.95
+
+
 @pytest.mark.parametrize("rank", [None, 100])
 @pytest.mark.parametrize("init", ["random", "kmeans"])
 def test_cutting_planes_without_time(points, init, rank):
