@@ -356,6 +356,12 @@ def test_what_is_told_limits_the_number(told, numbers):
         fastmmc.cluster(X, target_sizes=[75, 75])
 
 
+def test_the_number_leaves_room_for_a_group_beside_the_least_sizes():
+    X, _ = blobs(150, 3, spread=0.5)
+    result = fastmmc.cluster(X, must_link=[0] * 71 + [-1] * 79, min_size=40, random_state=0)
+    assert result.sizes.size == 2 and result.sizes.min() >= 40
+
+
 def test_what_is_told_decides_the_number_where_only_one_is_possible():
     X, _ = blobs(120, 2, spread=0.5)
     result = fastmmc.cluster(X, min_size=70, random_state=0)

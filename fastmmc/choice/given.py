@@ -49,11 +49,11 @@ class Given:
         """Return what a call says; raise what is wrong with it."""
         links, known = check_links(call, n, k, call.known_labels)
         free, near = size_rules(call, n, k, known)
+        asks = bool(told(call, SizeParameters))
         if links or call.sample_weight is not None:
-            check_groups(links, known, n, k, free, call.sample_weight)
+            check_groups(links, known, n, k, free, call.sample_weight, asks)
         known = np.full(n, -1) if known is None else known
         merging = Merging.of(links, n, call.sample_weight)
-        asks = bool(told(call, SizeParameters))
         return cls(known, links, call.sample_weight, merging, free, near, asks)
 
     @classmethod

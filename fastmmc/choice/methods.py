@@ -166,9 +166,9 @@ def _cluster(call, control):
     X = validation.check_points(call.X, Kernel("points"), sparse=True)
     n, weights = X.shape[0], call.sample_weight
     k, least, most = _numbers(call, n)
-    given = None
+    # What does not fit into the least number of clusters does not fit into more.
+    given = Given.of(call, n, k or least)
     if k is not None:
-        given = Given.of(call, n, k)
         warn_of_equal_points(X, k)
     seed, rng = call.random_state, restart_stream(call.random_state, 0)
     with show_progress(control, "step") as control:
@@ -180,7 +180,7 @@ def _cluster(call, control):
             cells = coarsen(X, count, k or 2, rng, run.look, weights)
             draws = dithers(cells, points_of(X, cells.seeds), restart_stream(seed, 1), run.look)
             number = _choose_number(k, draws, least, most, X, weights, seed, run)
-            if given is None:
+            if k is None:
                 number, given = _allowed(call, n, number, range(max(2, least), most + 1))
             k = number.k
             keys = given.keys(count, rng)

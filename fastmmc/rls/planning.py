@@ -27,7 +27,7 @@ from fastmmc.data.sizes import (
 from fastmmc.kernels.factors import DenseFactor
 from fastmmc.kernels.kmeans import k_means
 from fastmmc.kernels.nystroem import AUTO_RANK, DENSE_LIMIT
-from fastmmc.rls.engine.coarse import CELLS, count_cells, mass_unit, masses_of
+from fastmmc.rls.engine.coarse import CELLS, count_cells, mass_slack, mass_unit, masses_of
 from fastmmc.rls.parameters import UMCRLSBut, UMCRLSSearch, UMCRLSSizes
 
 # Starts of a search other than the memetic one, which is many starts by itself; fewer where n is
@@ -266,8 +266,9 @@ def _make_plan(call, source):
     # Known labels, links and weights may take sizes beyond a balance that is left open.
     is_filled_in = call.balance is None and bounded and known is None and links is None
     balance = default if is_filled_in else call.balance
+    asked_sizes = bool(told(call, SizeParameters))
     if links is not None:
-        check_groups(links, known, n, k, rule, call.sample_weight)
+        check_groups(links, known, n, k, rule, call.sample_weight, asked_sizes)
     params = values(call, Clusters, UMCRLSSearch, UMCRLSSizes)
     params |= {"method": method, "balance": balance}
     if links:
@@ -293,7 +294,7 @@ def _make_plan(call, source):
         default_sizes=call.balance is call.target_sizes is call.max_size is known is None,
         links=links,
         weights=call.sample_weight,
-        asked_sizes=bool(told(call, SizeParameters)),
+        asked_sizes=asked_sizes,
         cells=cells,
         n_init=count_starts(call, n),
     )
@@ -384,13 +385,11 @@ def _check_sizes_of_weights(call, total):
         )
 
 
-def check_groups(links, known, n, k, rule, weights):
+def check_groups(links, known, n, k, rule, weights, asked_sizes):
     """Refuse must-links and known labels that leave too few groups, or one too large."""
-    largest = rule.upper.max() if weights is None else n
     members = join(links.must, n, known)[:n]
     sizes = np.bincount(members)
-    rows = np.flatnonzero(members == sizes.argmax())
-    named = f"{', '.join(map(str, rows[:3]))}{' ...' * (rows.size > 3)}"
+    rows, named = _first_rows(members, sizes.argmax())
     if sizes.size < np.count_nonzero(rule.lower):
         joined = ["must_link"] * (len(links.must) > 0) + ["known_labels"] * (known is not None)
         verb = "leaves" if joined == ["must_link"] else "leave"
@@ -398,11 +397,32 @@ def check_groups(links, known, n, k, rule, weights):
             f"{' and '.join(joined)} {verb} {sizes.size} groups of points, fewer than k = {k} "
             f"clusters; the largest has {rows.size} points (rows {named})"
         )
-    if rows.size > largest:
+    if weights is not None and not asked_sizes:
+        return  # heavy groups may go beyond a balance that is left open
+    unit = mass_unit(weights)
+    total = n if weights is None else masses_of(weights, unit).sum()
+    others = rule.lower.sum() - rule.lower
+    room = np.minimum(rule.upper, total - others)
+    held, h = np.bincount(members, weights), room.argmax()
+    if unit * held.max() - room[h] > mass_slack(unit, n):
+        rows, named = _first_rows(members, held.argmax())
+        weight = "" if weights is None else f" of weight {held.max():.10g}"
+        what = f"must_link joins {rows.size} points{weight} (rows {named})"
+        if rows.size == 1:
+            what = f"row {named} is a point{weight}"
+        beside, advice = "", "raise balance, or max_size if it is given"
+        if room[h] < rule.upper[h]:
+            beside = f" beside others of at least {others[h] / unit:.10g} in all"
+            advice = "lower min_size"
         raise ValueError(
-            f"must_link joins {rows.size} points (rows {named}), and no cluster may have more than "
-            f"{largest}; raise balance, or max_size if it is given"
+            f"{what}, and no cluster may have more than {room[h] / unit:.10g}{beside}; {advice}"
         )
+
+
+def _first_rows(members, group):
+    """Return the rows of a group, and the first ones as a message names them."""
+    rows = np.flatnonzero(members == group)
+    return rows, f"{', '.join(map(str, rows[:3]))}{' ...' * (rows.size > 3)}"
 
 
 def check_trust(call, known, links):

@@ -7,7 +7,7 @@ import numpy as np
 from fastmmc.core.execution import OutOfTime, warn_user
 from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.claims import claim_searches
-from fastmmc.rls.engine.coarse import mass_unit
+from fastmmc.rls.engine.coarse import mass_slack, mass_unit
 from fastmmc.rls.known import search_overruling, search_with_known
 from fastmmc.rls.multilevel import group_searches
 from fastmmc.rls.other_sizes import warn_of_other_sizes
@@ -65,8 +65,8 @@ def judge_links(result, links, rule, weights, asked_sizes, hard=True):
     """Return a result with links or weights; say where links or sizes could not be kept."""
     n, k, unit = result.labels.size, result.sizes.size, mass_unit(weights)
     sizes = np.bincount(result.labels, weights, k)
-    slack = 0.5 if unit == 1 else n  # of the rounding of weights
-    too_far = np.maximum(rule.lower - sizes * unit, sizes * unit - rule.upper) > slack
+    too_far = np.maximum(rule.lower - sizes * unit, sizes * unit - rule.upper)
+    too_far = too_far > mass_slack(unit, n)
     if too_far.any() and asked_sizes:
         h = np.flatnonzero(too_far)[0]
         raise ValueError(

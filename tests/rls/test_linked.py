@@ -511,6 +511,27 @@ def test_links_and_known_labels_that_leave_too_few_groups_are_refused(method):
         method(X, 3, **told)
 
 
+HEAVY = np.repeat([2.0, 1.0], [5, 15])
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"min_size": 6}, ".rows 0, 1, 2 ...., and .* more than 8 beside others of at least 12"),
+        ({"min_size": 7, "sample_weight": HEAVY}, "of weight 14 .rows 0.* than 11 beside .* 14"),
+        ({"max_size": 9, "sample_weight": HEAVY}, "of weight 14 .rows 0, .* more than 9; raise"),
+        ({"max_size": 4, "sample_weight": HEAVY / 3}, "of weight 4.66.* more than 4; raise"),
+    ],
+)
+@pytest.mark.parametrize("method", [fastmmc.umc_rls, fastmmc.umc_rls_path, fastmmc.cluster])
+def test_groups_too_large_for_the_sizes_are_refused_before_the_search(method, told, message):
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    own = {fastmmc.umc_rls: {"sizes": "free"}, fastmmc.umc_rls_path: {"lams": [1.0], "balance": 2}}
+    told = told | own.get(method, {})
+    with pytest.raises(ValueError, match=f"^must_link joins 9 points {message}"):
+        method(X, K, must_link=np.repeat([0, -1], [9, 11]), random_state=0, **told)
+
+
 @pytest.mark.jit
 def test_odd_rings_are_refused_for_two_clusters_and_even_ones_are_not():
     X = np.random.default_rng(0).standard_normal((20, 2))

@@ -350,7 +350,7 @@ def test_weights_go_with_other_options(iris, tmp_path):
             {"must_link": [(8, 9)], "cannot_link": [(8, 9)]},
             "rows 8 and 9 are cannot-linked, but must-links or known labels join them: 8 - 9",
         ),
-        (np.r_[99.0, np.ones(29)], {"max_size": 60}, "keep to the links, weights and sizes"),
+        (np.r_[99.0, np.ones(29)], {"max_size": 60}, "^row 0 is a point of weight 99, .* than 60"),
         (np.full(30, 0.7), {"max_size": 6}, "max_size must be at least 7, the weight of an"),
         (np.full(30, 0.7), {"min_size": 8}, "min_size must be at most 7, the weight of an average"),
         (

@@ -114,6 +114,11 @@ def mass_unit(weights):
     return float(2.0 ** np.floor(np.log2(TOTAL_MASS / weights.sum())))
 
 
+def mass_slack(unit, n):
+    """Return what a size of n points may miss its bounds by, as masses are rounded."""
+    return 0.5 if unit == 1 else n
+
+
 def masses_of(weights, unit):
     """Return the masses of points or groups of these weights, at least 1."""
     return np.maximum(1, np.rint(weights * unit)).astype(np.int64)
