@@ -21,6 +21,7 @@ from fastmmc.cli.common import STANDARD_INPUT
 from fastmmc.cli.sources import tell_unless_plain
 from fastmmc.cli.tables import BadRow, Layout
 from fastmmc.core.files import is_replaced, naming, remove_unfinished, replacing, target_of
+from fastmmc.data.cells import is_missing
 from fastmmc.data.coding import fit_coding, kinds_of, plain_coding
 from fastmmc.data.columns import IDS, LARGEST, counted
 from fastmmc.data.frames import Values
@@ -229,7 +230,9 @@ class Source:
     def _class_of(self, cell):
         """Return the number of a class, in the order in which they come; -1: not known."""
         name = cell.strip()
-        return -1 if name in ("", "-1") else self._classes.setdefault(name, len(self._classes))
+        if name == "-1" or is_missing(name):
+            return -1
+        return self._classes.setdefault(name, len(self._classes))
 
     def _without_bad(self, rows):
         """Return the rows that can be learned, a frame of them, and how its columns become numbers.

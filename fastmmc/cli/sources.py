@@ -12,6 +12,7 @@ from fastmmc import datasets
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import PARQUET, STANDARD_INPUT
 from fastmmc.cli.tables import TABLES, Columns, SameColumns, errors_about
+from fastmmc.data.cells import is_missing
 from fastmmc.data.coding import (
     Coding,
     as_frame,
@@ -260,11 +261,16 @@ def classes_of(labels):
     """Return the classes that a column of a data frame tells, as numbers."""
     pandas = common.import_pandas()
     try:
-        y = pandas.factorize(labels, sort=True)[0]
+        y, names = pandas.factorize(labels, sort=True)
     except TypeError:  # lists and the like
-        y = pandas.factorize(labels.map(str, na_action="ignore"), sort=True)[0]
-    if y.min() < 0:
-        raise ValueError(f"row {np.argmin(y)} (from 0): the label is empty")
+        y, names = pandas.factorize(labels.map(str, na_action="ignore"), sort=True)
+    # As in a column of features, a category of pandas may be called NA.
+    texts = [] if isinstance(labels.dtype, pandas.CategoricalDtype) else names
+    missing = [i for i, text in enumerate(texts) if isinstance(text, str) and is_missing(text)]
+    rows = np.flatnonzero((y < 0) | np.isin(y, missing))
+    if rows.size:
+        i = rows[0]
+        raise tables.missing_label(f"row {i} (from 0)", "" if y[i] < 0 else names[y[i]])
     return y
 
 

@@ -71,7 +71,7 @@ KNOWLEDGE = (
         "--label-column COL",
         str,
         "column of known classes, by its name in the header or its index from 0; rows of "
-        "different classes are kept apart; an empty cell or -1: not known",
+        "different classes are kept apart; a missing cell (empty, NA, ...) or -1: not known",
     ),
 )
 FILES = (

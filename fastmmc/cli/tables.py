@@ -376,14 +376,23 @@ def read_table(path, asked, encoding=None):
                 column.append(row[i])
             if layout.label is not None:
                 labels.append(row[layout.label].strip())
-                if not labels[-1]:
-                    raise ValueError(f"line {line}: the label is empty")
+                if is_missing(labels[-1]):
+                    raise missing_label(f"line {line}", labels[-1])
     if n_blank := n_rows - len(columns[0]):
         # In a table of one column they may be meant as missing cells.
         lines = counted(n_blank, "blank line")
         note(path, f"{lines} between the rows left out, without labels")
     y = None if layout.label is None else np.unique(labels, return_inverse=True)[1]
     return layout.frame(columns, text.delimiter), y, layout
+
+
+def missing_label(where, cell=""):
+    """Return an error about a true class that is not known."""
+    found = f"{cell!r}, which stands for a missing one" if cell.strip() else "empty"
+    return ValueError(
+        f"{where}: the label is {found}; fill it in, call the class something else, or remove the "
+        "row"
+    )
 
 
 @dataclass(frozen=True)

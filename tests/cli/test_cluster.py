@@ -367,6 +367,8 @@ def test_more_faults_of_a_label_column(capsys, tmp_path):
     path.write_text("a,kind\n1,x\n2, \n")
     wrong = ["cluster", path, "--k", 1, "--label-column"]
     assert "line 3: the label is empty" in error_of(capsys, *wrong, "kind")
+    path.write_text("a,kind\n1,x\n2,NA\n")
+    assert "line 3: the label is 'NA', which stands for" in error_of(capsys, *wrong, "kind")
     path.write_text("kind\nx\n")
     assert "no column besides the label column" in error_of(capsys, *wrong, "kind")
     message = error_of(capsys, "cluster", "iris", "--k", 3, "--label-column", "4")

@@ -192,7 +192,7 @@ def test_labels_of_a_column(data, rows, tmp_path, capsys):
     X, y = data
     # In the second chunk all of them are known.
     known = np.where((np.arange(N) % 3 == 0) | (np.arange(N) // 100 == 1), y, -1)
-    names = {-1: ("", "-1", " "), **{i: ("cat",) for i in range(3)}}
+    names = {-1: ("", "-1", " ", "NA", "?"), **{i: ("cat",) for i in range(3)}}
     cells = [names[v][i % len(names[v])] + (str(v) if v >= 0 else "") for i, v in enumerate(known)]
     lines = [row.replace(",", f",{cell},") for row, cell in zip(rows, cells, strict=True)]
     path = tmp_path / "labelled.csv"

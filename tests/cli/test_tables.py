@@ -312,6 +312,9 @@ def test_more_faults_of_parquet(capsys, tmp_path, parquet):
     path = parquet(pd.DataFrame({"a": [1.0, 2.0], "kind": ["x", None]}))
     wrong = error_of(capsys, "cluster", path, "--label-column", "kind")
     assert "row 1 (from 0): the label is empty" in wrong
+    texts = {"a": [1.0, 2.0, 4.0], "kind": ["x", "y", "n/a"]}
+    wrong = error_of(capsys, "cluster", parquet(pd.DataFrame(texts)), "--label-column", "kind")
+    assert "row 2 (from 0): the label is 'n/a', which stands for a missing one" in wrong
     path.write_bytes(b"no parquet")
     assert "cannot be read as a .parquet file" in error_of(capsys, "cluster", path)
     missing = tmp_path / "none.parquet"
