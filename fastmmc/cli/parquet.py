@@ -23,8 +23,10 @@ from fastmmc.core.files import remove_unfinished, replacing
 from fastmmc.core.memory import available_memory
 from fastmmc.data.blocks import LargeMap
 from fastmmc.data.coding import code_numbers
+from fastmmc.data.columns import LARGEST, check_finite
 from fastmmc.data.frames import Frame, Values
 from fastmmc.data.passes import Passes, damaged, digest_of
+from fastmmc.data.suspects import Look
 from fastmmc.data.units import MOST_NUMBERS, have_different_units
 
 # A file of more numbers than this is worked on in blocks: with pandas it would take over a GB.
@@ -153,34 +155,40 @@ class LargeFile:
     def _coding(self, passes, scaled, has_units):
         """Return how the columns become points, by the figures of all rows."""
         passes.begin()
-        *figures, some = passes.recall("scan", partial(self._scan, passes))
+        means, scales, some, look = passes.recall("scan", partial(self._scan, passes))
+        look = Look(*look)
         if has_units and not scaled and have_different_units(some):
             common.note(self.path, "columns of different units, which are scaled")
             scaled = True
-        first = next(self._batches(*self._groups[0]))
         names, keeps_all = self.columns.names, self._keeps_all
-        return code_numbers(names, first, figures, keeps_all=keeps_all, scaled=scaled)
+        for i in np.flatnonzero(np.abs(look.ends).max(axis=0) > LARGEST):
+            if keeps_all or np.ptp(look.ends[:, i]) > 0:
+                self._refuse_large(names[i])
+        first = next(self._batches(*self._groups[0]))
+        return code_numbers(names, first, means, scales, look, keeps_all=keeps_all, scaled=scaled)
+
+    def _refuse_large(self, name):
+        """Refuse a column that has too large a number, with its row."""
+        with tables.errors_about(self.path):
+            for group, start in self._groups:
+                cells = self._file.read_row_group(group, [name])[0].to_numpy()
+                check_finite(name, cells, LARGEST, start)
 
     def _scan(self, passes):
-        """Return means, deviations, least and greatest numbers of the columns, and some rows.
-
-        Before these rows, whether a column has its least and greatest number alone.
-        """
+        """Return means and deviations of the columns, some rows, and the look at all."""
         d = len(self.columns.numbers)
         step = max(1, self.n * d // MOST_NUMBERS)
-        scaler, ends, are_ends, some = StandardScaler(), np.empty((0, d)), np.ones(d, bool), []
+        scaler, look, some = StandardScaler(), Look.none(d), []
         for group, start in self._groups:
             passes.tell(start / self.n)
             for columns in self._batches(group, start):
                 X = np.column_stack(columns).astype(np.float64, copy=False)
                 with np.errstate(over="ignore", invalid="ignore"):
                     scaler.partial_fit(X)
-                found = np.vstack((ends, X))
-                ends = np.stack((found.min(axis=0), found.max(axis=0)))
-                are_ends &= ((found == ends[0]) | (found == ends[1])).all(axis=0)
+                look = look.and_rows(X)
                 some.append(X[-start % step :: step])
                 start += len(X)
-        return scaler.mean_, scaler.scale_, *ends, are_ends, np.concatenate(some)
+        return scaler.mean_, scaler.scale_, np.concatenate(some), look
 
     def _batches(self, group, start):
         """Yield the columns of some rows of a row group, which begins at row ``start``, checked."""

@@ -35,7 +35,7 @@ from fastmmc.data.columns import (
     yeo_johnson,
 )
 from fastmmc.data.frames import Frame, is_frame, read_frame, read_values
-from fastmmc.data.suspects import warn_of_suspects
+from fastmmc.data.suspects import look_at, warn_of_suspects
 from fastmmc.data.units import have_different_units, warn_of_units
 from fastmmc.kernels.gram import BLOCK, evenly
 
@@ -341,7 +341,7 @@ def fit_coding(
             continue
         numbers = column.read(values)[0].astype(np.float64)
         has_gaps = has_gaps or bool(np.isnan(numbers).any())
-        pairs.append((column.name, column.kind, numbers))
+        pairs.append((column.name, column.kind, look_at(numbers)))
         if isinstance(column, NumberColumn):
             if is_mixed and not np.isfinite(column.scale):
                 check_finite(column.name, numbers, LARGEST)
@@ -378,23 +378,25 @@ def plain_coding(names) -> Coding:
     return Coding(tuple(NumberColumn(name, "numbers", np.nan) for name in names), False)
 
 
-def code_numbers(names, first, figures, *, keeps_all, scaled) -> Coding:
+def code_numbers(names, first, means, scales, look, *, keeps_all, scaled) -> Coding:
     """Return the coding of columns of numbers without missing cells, as :func:`fit_coding` does it.
 
-    ``first`` are the columns of the first rows, which show what is an id; ``figures`` those of all
-    rows, (d,) each: means, deviations, the least and the greatest, and whether there are no others.
+    ``first`` are the columns of the first rows, which show what is an id; means, deviations and the
+    :class:`Look` are those of all rows.
     """
     columns: list[Column] = []
-    for name, cells, mean, scale, low, high, are_ends in zip(names, first, *figures, strict=True):
+    for i, (name, cells) in enumerate(zip(names, first, strict=True)):
+        low, after, _, high = look.ends[:, i]
         is_whole, known = cells.dtype.kind in "iu", cells.astype(np.float64)
         unused = None if keeps_all else unused_numbers(name, known, low == high, is_whole)
-        if scaled and low < high and are_ends:
+        mean, scale = float(means[i]), float(scales[i])
+        if scaled and low < high == after:
             scale = binary_scale(low, high)
-        mean, scale = float(mean), float(scale)
         column = NumberColumn(name, "numbers", mean, shift=mean, scale=scale)
         columns.append(unused or _in_units(column, scaled))
     if not any(column.width for column in columns):
-        return code_numbers(names, first, figures, keeps_all=True, scaled=scaled)
+        return code_numbers(names, first, means, scales, look, keeps_all=True, scaled=scaled)
+    warn_of_suspects([(c.name, c.kind, look.at(i)) for i, c in enumerate(columns) if c.width])
     return Coding(tuple(columns), scaled)
 
 

@@ -458,8 +458,11 @@ def unused_numbers(name, known, is_constant, is_whole):
     return UnusedColumn(name, IDS) if is_whole and is_id(name, known) else None
 
 
-def check_finite(name, numbers, most=sys.float_info.max):
-    """Refuse a column, of one number a row or several, if any is beyond ``most``, but not NaN."""
+def check_finite(name, numbers, most=sys.float_info.max, start=0):
+    """Refuse a column, of one number a row or several, if any is beyond ``most``, but not NaN.
+
+    The first row has the number ``start``.
+    """
     places = np.argwhere(np.abs(numbers) > np.float64(most))  # which may be beyond their type
     if places.size:
         value = numbers[tuple(places[0])]
@@ -467,8 +470,8 @@ def check_finite(name, numbers, most=sys.float_info.max):
         if np.isfinite(value):
             held, instead = f"{value:g}, whose square overflows,", "smaller"
         raise ValueError(
-            f"column {name!r} holds {held} in row {places[0][0]} (from 0); give {instead} numbers, "
-            "or missing ones where they are not known"
+            f"column {name!r} holds {held} in row {start + places[0][0]} (from 0); give {instead} "
+            "numbers, or missing ones where they are not known"
         )
 
 

@@ -1,6 +1,7 @@
 """Parquet files that are too large for memory, in files that are small enough for a test."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -267,6 +268,31 @@ def test_all_rows_tell_whether_a_column_has_two_numbers(points, tmp_path, capsys
     labels_of(capsys, "cluster", table, *LARGE, "--standardize", "--model", model)
     scales = [column.scale for column in fastmmc.load(model).coding.columns]
     np.testing.assert_allclose(scales, fit_scaler(np.column_stack([*columns.values()])).scale)
+
+
+@pytest.mark.filterwarnings("always")
+def test_what_is_said_of_numbers_is_that_of_a_table_in_memory(
+    points, tmp_path, capsys, monkeypatch
+):
+    a, b = points[0].T
+    days = 20240101 + np.arange(N) % 28
+    columns = {"a": a, "b": b, "code": np.where(np.arange(N) % 999, b, -999), "day": days}
+    fine = write(tmp_path, columns, "fine.parquet")
+    wrong = write(tmp_path, columns | {"e": np.where(np.arange(N) == 2500, -1e300, a)})
+
+    def said():
+        yield from re.findall("warning: .*", labels_of(capsys, "cluster", fine, *LARGE)[1])
+        for more in ([], ["--standardize"]):
+            assert run("cluster", wrong, *LARGE, *more) == 2
+            yield from re.findall("error: .*", capsys.readouterr().err)
+
+    code, date, *errors = in_blocks = [*said()]
+    assert "values in column 'code', such as -999 in 4 rows, are far" in code
+    assert "values in column 'day', such as 20240101, seem to be dates" in date
+    for text in errors:
+        assert "t.parquet: column 'e' holds -1e+300, whose square overflows, in row 2500" in text
+    monkeypatch.setattr(parquet, "LARGE_FILE", 10**6)
+    assert len(errors) == 2 and [*said()] == in_blocks
 
 
 @pytest.mark.parametrize("option", [["--profile"], ["--html", "r.html"], ["--trim", 3], []])
