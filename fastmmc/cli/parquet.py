@@ -9,7 +9,6 @@ import json
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
@@ -17,9 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from fastmmc import __version__
 from fastmmc.cli import common, sources, tables
 from fastmmc.cli.common import PARQUET
-from fastmmc.cli.resumable import ANEW, check_same, locked
+from fastmmc.cli.resumable import ANEW, check_same
 from fastmmc.core.extras import not_installed
-from fastmmc.core.files import remove_unfinished, replacing
+from fastmmc.core.files import locked, remove_unfinished, replacing, temporary_folder
 from fastmmc.core.memory import available_memory
 from fastmmc.data.blocks import LargeMap
 from fastmmc.data.coding import code_numbers
@@ -122,8 +121,8 @@ class LargeFile:
         A run that goes on from a state must have the same ``settings``, its options.
         """
         if state is None:
-            with TemporaryDirectory(prefix="fastmmc-", ignore_cleanup_errors=True) as folder:
-                yield self._converted(Path(folder), Passes(None, common.show), settings, has_units)
+            with temporary_folder() as folder:
+                yield self._converted(folder, Passes(None, common.show), settings, has_units)
             return
         with locked(state):
             _begin(state, settings | {"SOURCE": digest_of(self.path)}, self.path)

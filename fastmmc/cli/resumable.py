@@ -1,15 +1,14 @@
-"""Files that a run reads and writes on from a place: one lock, lines in, lines out."""
+"""Files that a run reads and writes on from a place: lines in, lines out."""
 
 import codecs
 import csv
-import errno
 import hashlib
 import io
 import os
 import stat
 import sys
 import zlib
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -20,61 +19,17 @@ from fastmmc.cli import common, tables
 from fastmmc.cli.common import STANDARD_INPUT
 from fastmmc.cli.sources import tell_unless_plain
 from fastmmc.cli.tables import BadRow, Layout
-from fastmmc.core.files import is_replaced, naming, remove_unfinished, replacing, target_of
+from fastmmc.core.files import is_replaced, naming, replacing
 from fastmmc.data.cells import is_missing
 from fastmmc.data.coding import fit_coding, kinds_of, plain_coding
 from fastmmc.data.columns import IDS, LARGEST, counted
 from fastmmc.data.frames import Values
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    import msvcrt
-
-    fcntl = None
 
 BLOCK = 2**20  # bytes of a file that are looked at again at a time
 ANEW = "give another --state to begin anew"
 # A file without line breaks must not be read whole.
 MOST_BYTES = 2**24
 MOST_LINES = 1000  # bad rows held in memory
-
-
-@contextmanager
-def locked(file, option="--state"):
-    """Keep other runs from a file; the system lifts the lock of a run that is killed."""
-    target = target_of(file)
-    path = target.with_name(f".{target.name}.lock")
-    is_held = False
-    while not is_held:
-        with open(path, "ab") as lock:
-            try:
-                if fcntl is None:
-                    msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
-                    is_held = True
-                else:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    is_held = os.stat(path).st_ino == os.fstat(lock.fileno()).st_ino
-            except FileNotFoundError:  # another run has just ended and removed it
-                continue
-            except OSError as error:
-                if error.errno not in (errno.EAGAIN, errno.EACCES):
-                    raise
-                raise ValueError(
-                    f"{file} is in use by another run of fastmmc; wait for its end, or "
-                    f"give another {option}"
-                ) from None
-            if is_held:
-                try:
-                    remove_unfinished(target)
-                    yield
-                finally:
-                    if fcntl is not None:
-                        # While it is held: a run that has opened the file sees that it is gone.
-                        path.unlink(missing_ok=True)
-    if fcntl is None:
-        with suppress(OSError):  # another run has it by now
-            path.unlink()
 
 
 def check_same(given, settings, state, files=()):

@@ -21,9 +21,9 @@ from typing import Any
 
 from fastmmc.cli import common, sources, tables
 from fastmmc.cli.common import STANDARD_INPUT, TEXTS, Option
-from fastmmc.cli.resumable import ANEW, BadRows, Output, Place, Source, check_same, locked
+from fastmmc.cli.resumable import ANEW, BadRows, Output, Place, Source, check_same
 from fastmmc.core import validation
-from fastmmc.core.files import is_replaced
+from fastmmc.core.files import is_replaced, locked
 from fastmmc.core.saving import check_type, make_checked, read_archive
 from fastmmc.data.columns import counted
 from fastmmc.registry import METHODS

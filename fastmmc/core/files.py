@@ -1,15 +1,28 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, files that are locked, and temporary folders."""
 
 import errno
 import glob
 import io
 import os
 import shutil
-from contextlib import contextmanager
+import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    import msvcrt
+
+    fcntl = None  # type: ignore[assignment]
 
 # Letters of its name that an unfinished file has, as a name may be as long as the system allows.
 MOST_NAME = 50
+
+# Names of temporary folders, which no other program gives to its own.
+TEMPORARY = "fastmmc_"
+DIGITS = 32  # hexadecimal ones behind it
 
 
 def target_of(path):
@@ -73,6 +86,62 @@ def remove_unfinished(path):
     for unfinished in target.parent.glob(f".{glob.escape(target.name)}.*"):
         if unfinished.suffix[1:].isdecimal():
             unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(file, option="--state"):
+    """Keep other runs from a file; the system lifts the lock of a run that is killed."""
+    target = target_of(file)
+    path = target.with_name(f".{target.name}.lock")
+    is_held = False
+    while not is_held:
+        with open(path, "ab") as lock:
+            try:
+                if fcntl is None:
+                    msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
+                    is_held = True
+                else:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    is_held = os.stat(path).st_ino == os.fstat(lock.fileno()).st_ino
+            except FileNotFoundError:  # another run has just ended and removed it
+                continue
+            except OSError as error:
+                if error.errno not in (errno.EAGAIN, errno.EACCES):
+                    raise
+                raise ValueError(
+                    f"{file} is in use by another run of fastmmc; wait for its end, or "
+                    f"give another {option}"
+                ) from None
+            if is_held:
+                try:
+                    remove_unfinished(target)
+                    yield
+                finally:
+                    if fcntl is not None:
+                        # While it is held: a run that has opened the file sees that it is gone.
+                        path.unlink(missing_ok=True)
+    if fcntl is None:
+        with suppress(OSError):  # another run has it by now
+            path.unlink()
+
+
+@contextmanager
+def temporary_folder():
+    """Yield a new folder, which is removed at the end, as are those of processes that were killed.
+
+    Another process removes these, in the same place. A folder is in use as long as it is locked.
+    """
+    place = Path(tempfile.gettempdir())
+    for left in place.glob(TEMPORARY + "[0-9a-f]" * DIGITS):
+        with suppress(OSError, ValueError), locked(left):
+            shutil.rmtree(left)
+    path = place / f"{TEMPORARY}{uuid4().hex}"
+    with locked(path):
+        path.mkdir(mode=0o700)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager

@@ -9,11 +9,10 @@ depend on the rows and their order alone.
 import math
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial, reduce
 from itertools import pairwise
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from joblib import hash as joblib_hash
 from scipy.sparse import issparse
 
 from fastmmc.core import validation
+from fastmmc.core.files import temporary_folder
 from fastmmc.core.threads import one_blas_thread
 from fastmmc.data.passes import Passes, check_files, digest_of
 from fastmmc.kernels.gram import BLOCK, Kernel
@@ -255,11 +255,12 @@ class _Folder:
     """A folder that is removed when no task needs it any more, unless it is a state's."""
 
     def __init__(self, path=None):
-        if path is not None:
-            path.mkdir(exist_ok=True)
-        self.path = path or Path(mkdtemp(prefix="fastmmc-"))
         if path is None:
-            weakref.finalize(self, rmtree, self.path, ignore_errors=True)
+            stack = ExitStack()
+            path = stack.enter_context(temporary_folder())
+            weakref.finalize(self, stack.close)
+        path.mkdir(exist_ok=True)
+        self.path = path
 
 
 def _save(file, array, with_digest):

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,8 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.cli import parquet, resumable
+from fastmmc.cli import parquet
+from fastmmc.core import files
 from fastmmc.data import blocks
 from fastmmc.data.columns import IDS
 from fastmmc.data.standardization import fit_scaler
@@ -132,18 +134,26 @@ def test_a_crash_in_any_stage(points, table, tmp_path, monkeypatch, capsys):
 KILLED = """
 import importlib, os, signal, sys
 from fastmmc import cli
-from fastmmc.data import passes
+from fastmmc.data import blocks, passes
 for module, name, value in {small}:
     setattr(importlib.import_module(module), name, value)
-write, written = passes._write, []
-def write_some(path, key, value):
+write, written = {at}, []
+def write_some(path, *given):
     if len(written) == {count}:
         os.kill(os.getpid(), signal.SIGKILL)
     written.append(path)
-    return write(path, key, value)
-passes._write = write_some
+    return write(path, *given)
+{at} = write_some
 sys.exit(cli.main())
 """
+
+
+def kill(command, at, count):
+    """Run a command in a process that is killed when a function is to write once more."""
+    small = [(module.__name__, name, value) for module, name, value in SMALL]
+    code = KILLED.format(small=small, at=at, count=count)
+    ended = subprocess.run([sys.executable, "-c", code, *command])
+    assert ended.returncode == -signal.SIGKILL
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
@@ -151,9 +161,7 @@ sys.exit(cli.main())
 def test_killed_by_the_system_in_a_pass(points, table, tmp_path):
     out, state = tmp_path / "labels.npy", tmp_path / "state"
     command = ["cluster", str(table), *map(str, LARGE), "--out", str(out), "--state", str(state)]
-    told = [(module.__name__, name, value) for module, name, value in SMALL]
-    code = KILLED.format(small=told, count=12)
-    assert subprocess.run([sys.executable, "-c", code, *command]).returncode == -signal.SIGKILL
+    kill(command, "passes._write", 12)
     assert len([*state.glob("*.pass")]) == 12 and not out.exists()
     for name in (".000012.pass.1", ".run.json.1"):
         (state / name).touch()  # what it had begun to write
@@ -161,6 +169,25 @@ def test_killed_by_the_system_in_a_pass(points, table, tmp_path):
     expected = in_blocks(points[0], tmp_path, random_state=0).labels
     np.testing.assert_array_equal(np.load(out), expected)
     assert not state.exists()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
+@pytest.mark.jit
+def test_temporary_folders_of_killed_runs_are_removed_by_the_next(
+    points, table, tmp_path, monkeypatch
+):
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    command = ["cluster", str(table), *map(str, LARGE), "--method", "umc-rls", "--rank", "40"]
+    kill(command, "blocks._save", 1)
+    assert len([*place.glob("*/*")]) == 2  # the map, and what a pass kept
+    with files.temporary_folder() as used:
+        (place / f"{files.TEMPORARY}of_another_program").mkdir()
+        assert run(*command) == 0
+        assert len([*place.iterdir()]) == 3 and used.exists()
+    assert len([*place.iterdir()]) == 1
 
 
 def test_states_of_other_runs_and_damaged_ones(points, table, tmp_path, monkeypatch, capsys):
@@ -186,7 +213,7 @@ def test_states_of_other_runs_and_damaged_ones(points, table, tmp_path, monkeypa
             file.write_bytes(wrong)
             assert f"{file} is damaged" in error_of(capsys, *command)
         file.write_bytes(content)
-    with resumable.locked(state):
+    with files.locked(state):
         assert "in use by another run" in error_of(capsys, *command)
     before = in_blocks(points[0], tmp_path, random_state=0).labels
     np.testing.assert_array_equal(labels_of(capsys, *command)[0], before)

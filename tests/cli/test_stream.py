@@ -24,6 +24,7 @@ from fastmmc.cli import resumable, stream
 from fastmmc.cli.resumable import BadRows
 from fastmmc.cli.sources import read_constraints
 from fastmmc.cli.tables import Columns
+from fastmmc.core import files
 from tests.cli import runner
 from tests.damage import damaged
 
@@ -578,7 +579,7 @@ def test_links_stay(job, tmp_path, capsys):
 
 
 def test_a_state_is_for_one_run(job, tmp_path, capsys):
-    with resumable.locked(job.state):
+    with files.locked(job.state):
         error = error_of(capsys, *job.command)
         assert error == (
             f"fastmmc: error: {job.state} is in use by another run of fastmmc; wait for its "
@@ -589,7 +590,7 @@ def test_a_state_is_for_one_run(job, tmp_path, capsys):
         assert run(job.table, "--k", 3, "--state", other) == 0
     assert run(*job.command) == 0
     job.check()
-    with resumable.locked(job.state):
+    with files.locked(job.state):
         before = job.out.read_bytes(), job.state.read_bytes()
         assert "in use by another run" in error_of(capsys, *job.command)
         assert (job.out.read_bytes(), job.state.read_bytes()) == before
@@ -642,13 +643,13 @@ def test_a_lock_that_is_taken_over(tmp_path):
     """The file of a lock is gone when it is lifted; who opened it before must not hold that one."""
     state = tmp_path / "state.npz"
     path = state.with_name(".state.npz.lock")
-    if resumable.fcntl is None:
+    if files.fcntl is None:
         pytest.skip("locks that hold a file in its place")
     waiting = path.open("ab")
-    with resumable.locked(state):
+    with files.locked(state):
         path.unlink()
         path.touch()
-        with resumable.locked(state):
+        with files.locked(state):
             assert path.exists()
     waiting.close()
     assert list(tmp_path.iterdir()) == []
