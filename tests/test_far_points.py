@@ -14,6 +14,9 @@ from fastmmc.kernels.gram import kernel_product
 from fastmmc.kernels.models import INTERCEPT_FADES, KERNEL_FADES, KernelModel
 from fastmmc.registry import METHODS
 
+# It is meant that they are that far.
+pytestmark = pytest.mark.filterwarnings("ignore:.* times as far from the centre:UserWarning")
+
 METRICS = {"rbf": "sqeuclidean", "laplacian": "cityblock"}
 # Their machines are those of other methods, and their programs are slow.
 SDP = {"gmmc", "sdp_mmc"}

@@ -438,3 +438,47 @@ def test_joblib_is_not_the_users_line():
     with pytest.warns(UserWarning, match="different units") as told:
         make_union(fastmmc.UMCRLS(2, random_state=0)).fit(X)
     assert told[0].filename == __file__
+
+
+OTHER_UNITS = "their columns seem to have other units, or another scale, than in the fit"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        fastmmc.AutoMMC(3, random_state=0),
+        fastmmc.UMCRLS(3, standardize=True, rank=50, **RUN),
+        fastmmc.IterSVR(kernel="laplacian", **RUN),
+        fastmmc.RecursiveMMC(3, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_new_points_in_other_units_are_warned_of(wine, model):
+    X = StandardScaler().fit_transform(wine[0])
+    model = clone(model).fit(X[::2])
+    new = X[1::2]
+    for other in (1000 * new, wine[0]):
+        for predict in (model.predict, model.result_.decision_function):
+            with pytest.warns(UserWarning, match=OTHER_UNITS):
+                predict(other)
+    # No units are told by few points, others of the same kind, shifted ones, or some far ones.
+    for other in (1000 * new[:19], new, new + 5.0, np.r_[new, 1000 * new[:50]], new / 1000):
+        model.predict(other)
+
+
+def test_no_units_of_points_that_a_run_leaves_out_itself(wine):
+    X = StandardScaler().fit_transform(wine[0])
+    X[:30] *= 1e4
+    weights = np.r_[np.zeros(30), np.ones(len(X) - 30)]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        fastmmc.umc_rls(X, 3, sample_weight=weights, **RUN)
+        fastmmc.umc_rls(X, 3, trim=30, sigma=3.0, **RUN)
+    assert not [one for one in told if OTHER_UNITS in str(one.message)]
+
+
+def test_new_rows_of_a_table_in_other_units_are_warned_of(wine):
+    frame = pd.DataFrame(wine[0]).rename(columns=str)
+    result = fastmmc.cluster(frame, 3, random_state=0)
+    with pytest.warns(UserWarning, match=OTHER_UNITS):
+        result.predict(1000 * frame)

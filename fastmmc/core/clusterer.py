@@ -254,6 +254,12 @@ class Clusterer(
         -------
         (m,) int64 array
             Clusters 0..k-1; of methods with centers, the nearest one.
+
+        Warns
+        -----
+        UserWarning
+            If nearly all of 20 or more points are so far beyond those of a Gaussian or Laplacian
+            kernel that their columns seem to have other units than in the fit.
         """
         X = self._check_new_points(X)
         return self._nearest(X)

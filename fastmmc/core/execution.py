@@ -490,6 +490,11 @@ def one_call():
     return setting(_SEEN, set() if seen is None else seen)
 
 
+def in_call():
+    """Return whether a public function is being run."""
+    return _SEEN.get() is not None
+
+
 def is_first(thing):
     """Return whether this thing is met first in the call of a public function; False outside."""
     seen = _SEEN.get()

@@ -178,6 +178,12 @@ class ClusteringResult(Savable, Listed, Named):
             If the result carries no model.
         ValueError
             If the columns of X have other names than those of the training points.
+
+        Warns
+        -----
+        UserWarning
+            If nearly all of 20 or more points are so far beyond those of a Gaussian or Laplacian
+            kernel that their columns seem to have other units than in the fit.
         """
         X, light = self._in_numbers(X), self._without_labels()
         return map_rows(light._scores, X, len(self.sizes), np.dtype(np.float64))

@@ -2,8 +2,9 @@
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils.extmath import row_norms
 
-from fastmmc.core.execution import is_first, warn_user
+from fastmmc.core.execution import in_call, is_first, warn_user
 from fastmmc.kernels.gram import evenly
 
 # A column is lost beside another if nearly all its values, those between the second pair of
@@ -24,6 +25,13 @@ MOST_NUMBERS = 300_000
 
 # Columns that a message names.
 NAMED = 3
+
+# New points are in other units than those of a model if more than the second share of them are so
+# many times as far from the mean of these as any of these. Halves of seven sets, raw or scaled, are
+# not beside the other halves, nor two deviations apart, and are with columns times 1,000. Rows of a
+# table with dates are not after eleven months, by the model of a month.
+FAR = 20.0
+MOST_FAR = 0.9
 
 
 def warn_of_units(points, names):
@@ -49,6 +57,30 @@ def warn_of_units(points, names):
         "by sklearn.preprocessing.StandardScaler; ignore this if all columns share a unit",
         UserWarning,
     )
+
+
+def warn_of_other_units(points, known):
+    """Warn if nearly all new points are far beyond the points of a model, where both are dense.
+
+    A public function that is running predicts points of its own, some of them left out as outliers.
+    """
+    if in_call() or issparse(points) or issparse(known):
+        return
+    if min(points.shape[0], known.shape[0]) < LEAST_POINTS:
+        return
+    some, known = points[evenly(len(points), _most_rows(points))], known.astype(np.float64)
+    center = known.mean(axis=0)
+    with np.errstate(over="ignore"):
+        reach = FAR * row_norms(known - center).max()
+        is_far = row_norms(some - center) > reach
+    if reach > 0 and is_far.mean() > MOST_FAR:
+        warn_user(
+            f"{is_far.mean():.0%} of these points are more than {FAR:g} times as far from the "
+            "centre of the model's points as any of those: their columns seem to have other units, "
+            "or another scale, than in the fit, so that their clusters mean little. Give them as "
+            "there",
+            UserWarning,
+        )
 
 
 def have_different_units(points, weights=None):

@@ -12,6 +12,7 @@ from fastmmc.core.display import OneLine
 from fastmmc.core.saving import stored
 from fastmmc.data.metrics import Directions, Distances, Graph
 from fastmmc.data.standardization import Scaler
+from fastmmc.data.units import warn_of_other_units
 from fastmmc.kernels import _loops_centers as kernels
 from fastmmc.kernels.gram import (
     BLOCK,
@@ -98,6 +99,7 @@ class KernelModel(OneLine):
         X = check_in_metric(X, self.kernel, self.n_features, dtype, self.scaler)
         if self.kernel.name not in RADIAL:
             return self._scores(X)
+        warn_of_other_units(X, self.basis)
         largest = np.empty(X.shape[0])
         scores = self._scores(X, largest)
         b = self._of_both(np.reshape(self.intercept, (1, -1)))
