@@ -261,12 +261,13 @@ def test_what_k_means_plus_plus_has_not_chosen_is_drawn_at_once(points):
 @pytest.mark.parametrize("pairwise", [False, True])
 def test_constraints_are_enforced_in_pieces(rng, monkeypatch, pairwise):
     from fastmmc.competitive import batch
+    from fastmmc.competitive.space import Plan
     from fastmmc.data.links import Links
 
     monkeypatch.setattr(batch, "PIECE", 40)
     X = rng.standard_normal((200, 2))
     links = Links(rng.integers(200, size=(60, 2)), rng.integers(200, size=(60, 2)))
-    plan = batch.BatchPlan(4, X[:4].copy(), 3, links, pairwise)
+    plan = Plan(4, X[:4].copy(), 3, links, pairwise)
     whole = batch.BatchSearch(plan, X, rng)
     assert whole.step(2**62)
     name = "enforce_pairs" if pairwise else "enforce_linear"

@@ -13,7 +13,8 @@ from sklearn.metrics import normalized_mutual_info_score
 import fastmmc
 from fastmmc import Progress, Status
 from fastmmc.competitive import sharded
-from fastmmc.competitive.online import OnlinePlan, Rule
+from fastmmc.competitive._loops import Rule
+from fastmmc.competitive.space import Plan
 from fastmmc.distributed import fit_sharded
 from tests.competitive import naive
 
@@ -58,7 +59,7 @@ def run(X, method="c_rpcl", **kwargs):
 
 def make_plan(links, shuffle):
     """What workers learn, of which the tests look at how objects and links are dealt out."""
-    return OnlinePlan(3, "gaussian", 5, links, Rule(True, 0.05), shuffle, 0.0, False)
+    return Plan(3, "gaussian", 5, links, rule=Rule(True, 0.05), shuffle=shuffle)
 
 
 # All pairs of a method, an order, first prototypes, a pause and a way to combine.

@@ -19,6 +19,16 @@ from fastmmc.kernels._loops_centers import distances_to
 FAR = 1e100
 
 
+class Rule(NamedTuple):
+    """How a method learns from an object: prototypes move at alpha / (1 + decay (wins - 1))."""
+
+    weighted: bool  # whether wins weigh the distances; else constraints are those of O-LCVQE
+    alpha: float  # towards an object
+    beta: float = 0.0  # away from it, slowed down likewise
+    decay: float = 0.0  # 0: always as far
+    once: bool = True  # O-LCVQE: an object moves a prototype at most once a presentation
+
+
 class Prototypes(NamedTuple):
     """Prototypes and work space (arrays are modified in place)."""
 
@@ -30,14 +40,6 @@ class Prototypes(NamedTuple):
     forbidden: np.ndarray  # (k,) int64, whether it is the winner of a cannot-linked partner
     votes: np.ndarray  # (k,) int64, must-linked partners whose winner it is
     learned: np.ndarray  # (k,) int64, whether it learned the object at hand already
-
-
-class Rates(NamedTuple):
-    """How far prototypes move: alpha / (1 + decay (wins - 1)), and beta likewise."""
-
-    alpha: float  # towards an object
-    beta: float  # away from it
-    decay: float  # 0: always as far
 
 
 class Links(NamedTuple):
@@ -163,18 +165,18 @@ def rate(base, decay, wins):
 
 
 @njit
-def learn(prototypes, j, X, i, rates):
+def learn(prototypes, j, X, i, rule):
     """Let prototype j learn an object."""
     wins = prototypes.wins
-    move(prototypes.centers, j, X, i, rate(rates.alpha, rates.decay, wins[j]))
+    move(prototypes.centers, j, X, i, rate(rule.alpha, rule.decay, wins[j]))
     wins[j] += 1.0
 
 
 @njit
-def unlearn(prototypes, j, X, i, rates, distance):
+def unlearn(prototypes, j, X, i, rule, distance):
     """Drive prototype j away from an object at that squared distance."""
     if distance < FAR:
-        step = rate(rates.beta, rates.decay, prototypes.wins[j])
+        step = rate(rule.beta, rule.decay, prototypes.wins[j])
         move(prototypes.centers, j, X, i, -step)
 
 
@@ -216,17 +218,18 @@ def allowed_winner(prototypes, links, i, j):
 
 
 @njit
-def present(X, rows, ids, prototypes, links, rates, total, weighted, once, labels):
-    """Present objects: where wins are ``weighted``, to FSCL, RPCL or C-RPCL, else to O-LCVQE.
+def present(X, rows, ids, centers, wins, links, rule, total, labels):
+    """Present objects: where wins weigh the distances, to FSCL, RPCL or C-RPCL, else to O-LCVQE.
 
     Object ids[t] is row rows[t] of X. FSCL has no beta, RPCL and FSCL have no constraints; without
-    these O-LCVQE is WTA. ``once``: an object moves a prototype of O-LCVQE towards itself at most
-    once a presentation, however many constraints it is in. Sets labels[t] to the prototype that was
-    nearest when it was presented, and returns the total with their squared distances added.
+    these O-LCVQE is WTA. Sets labels[t] to the prototype that was nearest when it was presented,
+    and returns the total with their squared distances added.
     """
-    centers, wins = prototypes.centers, prototypes.wins
-    distance, cost = prototypes.distance, prototypes.cost
-    alpha, beta, decay = rates.alpha, rates.beta, rates.decay
+    k = wins.size
+    distance, cost, other = np.empty(k), np.empty(k), np.empty(k)
+    marks = np.zeros((3, k), dtype=np.int64)
+    prototypes = Prototypes(centers, wins, distance, cost, other, marks[0], marks[1], marks[2])
+    weighted, alpha, beta, decay = rule.weighted, rule.alpha, rule.beta, rule.decay
     seen, own = links.seen, links.own
     cannot_start, must_start = links.cannot_start, links.must_start
     # Calls that take the tuples copy them: only objects in constraints can afford that.
@@ -247,7 +250,7 @@ def present(X, rows, ids, prototypes, links, rates, total, weighted, once, label
             if rival >= 0 and beta > 0.0 and distance[rival] < FAR:
                 move(centers, rival, X, r, -rate(beta, decay, wins[rival]))
         elif linked:
-            has_learned = learn_links(X, r, i, learner, prototypes, links, rates, once)
+            has_learned = learn_links(X, r, i, learner, prototypes, links, rule)
         if not has_learned:
             move(centers, learner, X, r, rate(alpha, decay, wins[learner]))
             wins[learner] += 1.0
@@ -257,39 +260,39 @@ def present(X, rows, ids, prototypes, links, rates, total, weighted, once, label
 
 
 @njit
-def learn_object(prototypes, j, X, r, rates, once):
-    """Let prototype j learn the object at hand; if ``once``, at most once a presentation."""
-    if not (once and prototypes.learned[j]):
-        learn(prototypes, j, X, r, rates)
+def learn_object(prototypes, j, X, r, rule):
+    """Let prototype j learn the object at hand, perhaps at most once a presentation."""
+    if not (rule.once and prototypes.learned[j]):
+        learn(prototypes, j, X, r, rule)
         prototypes.learned[j] = 1
 
 
 @njit
-def present_must_link(X, r, j, o, prototypes, links, rates, once):
+def present_must_link(X, r, j, o, prototypes, links, rule):
     """Learn from a must-link between the object at hand, whose winner is j, and its partner o."""
     centers, memory, other = prototypes.centers, links.memory, prototypes.other
     distances_to(memory, o, centers, other)
     n = smallest(other)
     if n == j:
-        learn_object(prototypes, j, X, r, rates, once)
+        learn_object(prototypes, j, X, r, rule)
         return
     own_j, own_n = distance_to(X, r, centers, j), distance_to(X, r, centers, n)
     apart = 0.5 * (own_j + other[n]) + 0.25 * (own_n + other[j])
     both_j, both_n = 0.5 * (own_j + other[j]), 0.5 * (own_n + other[n])
     if apart <= both_j and apart <= both_n:
-        learn_object(prototypes, j, X, r, rates, once)
-        learn(prototypes, j, memory, o, rates)
-        learn_object(prototypes, n, X, r, rates, once)
+        learn_object(prototypes, j, X, r, rule)
+        learn(prototypes, j, memory, o, rule)
+        learn_object(prototypes, n, X, r, rule)
     elif both_j <= both_n:
-        learn_object(prototypes, j, X, r, rates, once)
-        learn(prototypes, j, memory, o, rates)
-        unlearn(prototypes, n, memory, o, rates, other[n])
+        learn_object(prototypes, j, X, r, rule)
+        learn(prototypes, j, memory, o, rule)
+        unlearn(prototypes, n, memory, o, rule, other[n])
     else:
-        learn_object(prototypes, n, X, r, rates, once)
+        learn_object(prototypes, n, X, r, rule)
 
 
 @njit
-def present_cannot_link(X, r, j, o, prototypes, links, rates, once):
+def present_cannot_link(X, r, j, o, prototypes, links, rule):
     """Learn from a cannot-link between the object at hand, whose winner is j, and its partner o.
 
     Both in one cluster: the paper compares the costs of leaving them there and of giving the
@@ -298,20 +301,20 @@ def present_cannot_link(X, r, j, o, prototypes, links, rates, once):
     centers, memory, other = prototypes.centers, links.memory, prototypes.other
     distances_to(memory, o, centers, other)
     if smallest(other) != j or centers.shape[0] == 1:
-        learn_object(prototypes, j, X, r, rates, once)
+        learn_object(prototypes, j, X, r, rule)
         return
     if other[j] > distance_to(X, r, centers, j):
         n = smallest_but(other, j)
-        learn(prototypes, n, memory, o, rates)
-        unlearn(prototypes, j, memory, o, rates, other[j])
-        learn_object(prototypes, j, X, r, rates, once)
+        learn(prototypes, n, memory, o, rule)
+        unlearn(prototypes, j, memory, o, rule, other[j])
+        learn_object(prototypes, j, X, r, rule)
     else:
         distances_to(X, r, centers, other)
-        learn_object(prototypes, smallest_but(other, j), X, r, rates, once)
+        learn_object(prototypes, smallest_but(other, j), X, r, rule)
 
 
 @njit
-def learn_links(X, r, i, j, prototypes, links, rates, once):
+def learn_links(X, r, i, j, prototypes, links, rule):
     """Learn from all constraints of object i, which is row r of X and whose winner is j.
 
     Returns whether any of its partners counted.
@@ -320,42 +323,46 @@ def learn_links(X, r, i, j, prototypes, links, rates, once):
     has_learned = False
     for p in range(links.must_start[i], links.must_start[i + 1]):
         if links.seen[links.must[p]]:
-            present_must_link(X, r, j, links.must[p], prototypes, links, rates, once)
+            present_must_link(X, r, j, links.must[p], prototypes, links, rule)
             has_learned = True
     for p in range(links.cannot_start[i], links.cannot_start[i + 1]):
         if links.seen[links.cannot[p]]:
-            present_cannot_link(X, r, j, links.cannot[p], prototypes, links, rates, once)
+            present_cannot_link(X, r, j, links.cannot[p], prototypes, links, rule)
             has_learned = True
     return has_learned
 
 
 @njit
-def list_partners(known, own, memory_size, equal, given_start, given, start, partners, fill):
-    """List the partners of objects in compressed rows: given ones, and those labels imply.
+def list_partners(known, own, memory_size, equal, given_start, given):
+    """Return the partners of objects in compressed rows: given ones, and those labels imply.
 
     ``known`` are the labels of the memory, -1 where unknown; ``own`` is an object's row there, -1:
     none. Labels imply earlier objects of equal, or of other ones among the last ``memory_size``;
-    given partners are among these too. Sets ``start``, and if ``fill`` the partners, which rise.
+    given partners are among these too. They rise.
     """
-    count = 0
-    for i in range(own.size):
-        start[i] = count
-        p, end = given_start[i], given_start[i + 1]
-        label = known[own[i]] if own[i] >= 0 else -1
-        if label < 0:
-            if fill:
-                for at in range(p, end):
-                    partners[count + at - p] = given[at]
-            count += end - p
-            continue
-        for o in range(max(0, own[i] - memory_size), own[i]):
-            is_given = p < end and given[p] == o
-            p += 1 if is_given else 0
-            if is_given or (known[o] >= 0 and (known[o] == label) == equal):
+    start, partners = np.empty(own.size + 1, dtype=np.int64), given[:0].copy()
+    for fill in (False, True):
+        count = 0
+        for i in range(own.size):
+            start[i] = count
+            p, end = given_start[i], given_start[i + 1]
+            label = known[own[i]] if own[i] >= 0 else -1
+            if label < 0:
                 if fill:
-                    partners[count] = o
-                count += 1
-    start[own.size] = count
+                    partners[count : count + end - p] = given[p:end]
+                count += end - p
+                continue
+            for o in range(max(0, own[i] - memory_size), own[i]):
+                is_given = p < end and given[p] == o
+                p += 1 if is_given else 0
+                if is_given or (known[o] >= 0 and (known[o] == label) == equal):
+                    if fill:
+                        partners[count] = o
+                    count += 1
+        start[own.size] = count
+        if not fill:
+            partners = np.empty(count, dtype=np.int64)
+    return start, partners
 
 
 @njit

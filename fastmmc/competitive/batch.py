@@ -1,6 +1,5 @@
 """Batch k-means under constraints: LCVQE and CVQE."""
 
-from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
@@ -12,7 +11,6 @@ from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import FirstPrototypes
 from fastmmc.core.execution import SlicedSearch
 from fastmmc.core.status import Status
-from fastmmc.data.links import Links
 from fastmmc.kernels._loops_centers import all_distances
 from fastmmc.kernels.gram import dense_rows, products_margin
 from fastmmc.kernels.kmeans import sum_clusters
@@ -29,19 +27,8 @@ PIECE = 2**20
 LEAST_SHARE = 0.01
 
 
-@dataclass(frozen=True, eq=False)
-class BatchPlan:
-    """What all starts of a batch method have in common."""
-
-    k: int
-    init: str | np.ndarray
-    max_iter: int  # rounds
-    constraints: Links
-    pairwise: bool  # CVQE, else LCVQE
-
-
 class BatchSearch(SlicedSearch):
-    """One start of a :class:`BatchPlan`: rounds until prototypes come back.
+    """One start of LCVQE or CVQE: rounds until prototypes come back.
 
     A round assigns the (n, d) rows, enforces the constraints and takes the means.
     """
@@ -74,20 +61,16 @@ class BatchSearch(SlicedSearch):
         self._seen = {_digest(self._centers)}
         yield from self._measure(self._centers)
         while True:
-            self._begin_round()
+            centers = self._centers
+            self._transposed = np.ascontiguousarray(centers.T)
+            self._sums, self._sizes = np.zeros(centers.shape), np.zeros(len(centers))
+            self._norms = np.einsum("ij,ij->i", centers, centers)
+            self._margin = products_margin(centers.shape[1], self._largest + self._norms.max())
             for block in gen_batches(self._rows.shape[0], ROWS):
                 self._assign(block)
-                yield self._centers.size * ROWS
+                yield centers.size * ROWS
             if (yield from self._end_round()):
                 return
-
-    def _begin_round(self):
-        self._transposed = np.ascontiguousarray(self._centers.T)
-        self._sums = np.zeros(self._centers.shape)
-        self._sizes = np.zeros(self._centers.shape[0])
-        self._norms = np.einsum("ij,ij->i", self._centers, self._centers)
-        largest = self._largest + self._norms.max()
-        self._margin = products_margin(self._centers.shape[1], largest)
 
     def _assign(self, block):
         """Assign a slice of the points to their nearest prototypes; add up those that are dense."""

@@ -115,7 +115,11 @@ class _StreamingClusterer(_CompetitiveClusterer):
             X = self._check_chunk(X)
         constraints = check_constraints(X.shape[0])
         if getattr(self, "_stream", None) is None:
-            self._stream = self._begin(X) if first else self._continue_fit()
+            if first:
+                self._stream = self._begin(X)
+            else:  # with the prototypes that `fit` has kept
+                found = self.result_
+                self._stream = Stream(self._model.space, found.centers, found.weights[found.kept])
         stream = self._stream
         rows = stream.space.rows(X)
         if stream.space.has_features:
@@ -180,11 +184,6 @@ class _StreamingClusterer(_CompetitiveClusterer):
         first = FirstPrototypes(init, rows, k, restart_stream(seed, 0))
         run_to_end(first.choosing())
         return Stream(space, first.take(), np.ones(k))
-
-    def _continue_fit(self):
-        """Return a stream that begins with the prototypes that `fit` has kept."""
-        result = self.result_
-        return Stream(self._model.space, result.centers, result.weights[result.kept])
 
     def _show_stream(self):
         """Make what the stream has found attributes; what `fit` told of earlier clusters goes."""

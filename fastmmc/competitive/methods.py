@@ -5,15 +5,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastmmc.competitive.batch import BatchPlan, BatchSearch
-from fastmmc.competitive.online import (
-    OnlinePlan,
-    OnlineSearch,
-    least_share,
-    make_rule,
-    warn_if_fewer,
-)
+from fastmmc.competitive.batch import BatchSearch
+from fastmmc.competitive.online import OnlineSearch, least_share, make_rule, warn_if_fewer
 from fastmmc.competitive.space import (
+    Plan,
     check_space,
     check_start,
     make_space_in_time,
@@ -234,20 +229,15 @@ class _LCVQECall(SharedParameters, LinkRules, Rounds, LinkedObjects):
 def make_plan(method, told, n, constraints):
     """Return what all starts on n points have in common, for checked parameters by name."""
     k = validation.check_cluster_count(told["k"], n)
-    common = {
-        "k": k,
-        "init": check_start(told["init"]),
-        "max_iter": told["max_iter"],
-        "constraints": constraints,
-    }
+    common = k, check_start(told["init"]), told["max_iter"], constraints
     if method in BATCH:
-        return BatchPlan(pairwise=method == "cvqe", **common)
-    return OnlinePlan(
+        return Plan(*common, pairwise=method == "cvqe")
+    return Plan(
+        *common,
         rule=make_rule(method, told),
         shuffle=told["shuffle"],
         min_share=least_share(told["min_share"], method, k),
         online_first_epoch=told.get("online_first_epoch", False),
-        **common,
     )
 
 

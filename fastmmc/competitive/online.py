@@ -1,7 +1,5 @@
 """On-line competitive learning: its rules, and starts that present the objects in slices."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
@@ -9,7 +7,7 @@ from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import FirstPrototypes, assign_again, assign_rows
 from fastmmc.core.execution import SlicedSearch, warn_of_fewer
 from fastmmc.core.status import Status
-from fastmmc.data.links import Links, partner_lists
+from fastmmc.data.links import partner_lists
 from fastmmc.kernels.gram import dense_rows
 from fastmmc.kernels.models import row_blocks
 
@@ -26,35 +24,22 @@ SPARE_SHARE = 0.01
 SPARE_PART = 0.25
 
 
-@dataclass(frozen=True)
-class Rule:
-    """How a method learns from an object."""
+def present(X, rows, ids, centers, wins, links, rule, total=0.0):
+    """Present rows of X, ``ids`` telling which objects of the links they are.
 
-    weighted: bool  # whether wins weigh the distances; else constraints are those of O-LCVQE
-    alpha: float  # rate of learning
-    beta: float = 0.0  # rate of unlearning
-    schedule: str = "constant"  # or "robbins-monro"
-    once: bool = True  # O-LCVQE: an object moves a prototype at most once a presentation
-
-    def present(self, X, rows, ids, prototypes, links, total=0.0):
-        """Present rows of X, ``ids`` telling which objects of the links they are.
-
-        Prototypes and links are modified in place. Returns which prototype was nearest to each
-        object at that moment, (t,) int64, and ``total`` with their squared distances added: one by
-        one, so that it does not depend on the slices that objects are presented in.
-        """
-        labels = np.empty(rows.size, dtype=np.int64)
-        if issparse(X):
-            for part in row_blocks(rows.size, X.shape[1]):
-                block = dense_rows(X, rows[part])
-                each = np.arange(block.shape[0])
-                found = self.present(block, each, ids[part], prototypes, links, total)
-                labels[part], total = found
-            return labels, total
-        decay = self.alpha if self.schedule == "robbins-monro" else 0.0
-        rates = kernels.Rates(self.alpha, self.beta, decay)
-        common = X, rows, ids, prototypes, links, rates, total, self.weighted, self.once
-        return labels, kernels.present(*common, labels)
+    Prototypes, their wins (learning steps plus one) and links are modified in place. Returns which
+    prototype was nearest to each object at that moment, (t,) int64, and ``total`` with their
+    squared distances added: one by one, so that slices of the objects do not matter.
+    """
+    labels = np.empty(rows.size, dtype=np.int64)
+    if not issparse(X):
+        return labels, kernels.present(X, rows, ids, centers, wins, links, rule, total, labels)
+    for part in row_blocks(rows.size, X.shape[1]):
+        block = dense_rows(X, rows[part])
+        found = labels[part]
+        each = np.arange(found.size)
+        total = kernels.present(block, each, ids[part], centers, wins, links, rule, total, found)
+    return labels, total
 
 
 def make_rule(method, told):
@@ -65,8 +50,9 @@ def make_rule(method, told):
             f"beta must be at least 0 and below alpha = {alpha}, or rivals are driven away faster "
             f"than winners learn (a tenth of alpha is plenty); got {beta}"
         )
+    decay = alpha if told["schedule"] == "robbins-monro" else 0.0
     once = told.get("per_constraint", "once") == "once"
-    return Rule(WEIGHTED[method], alpha, beta, told["schedule"], once)
+    return kernels.Rule(WEIGHTED[method], alpha, beta, decay, once)
 
 
 def least_share(min_share, method, k):
@@ -101,21 +87,6 @@ def warn_if_fewer(method, init, sizes, kept, min_share):
         reasons.append(f"{n_small} had fewer points than min_share={min_share:g} of them")
         cures.append("min_share=0 keeps all that have a point")
     warn_of_fewer(len(kept), k, f"{' and '.join(reasons)}; {'; '.join(cures)}")
-
-
-def make_prototypes(centers, wins=None):
-    """Return prototypes with their work space; they share the arrays given, wins None: ones."""
-    k = centers.shape[0]
-    return kernels.Prototypes(
-        centers=centers,
-        wins=np.ones(k) if wins is None else wins,
-        distance=np.empty(k),
-        cost=np.empty(k),
-        other=np.empty(k),
-        forbidden=np.zeros(k, dtype=np.int64),
-        votes=np.zeros(k, dtype=np.int64),
-        learned=np.zeros(k, dtype=np.int64),
-    )
 
 
 def list_partners(constraints, rows):
@@ -154,22 +125,8 @@ def _take_lists(start, partners, members):
     return taken.indptr.astype(np.int64), taken.data
 
 
-@dataclass(frozen=True, eq=False)
-class OnlinePlan:
-    """What all starts of an on-line method have in common."""
-
-    k: int
-    init: str | np.ndarray
-    max_iter: int  # epochs
-    constraints: Links
-    rule: Rule
-    shuffle: bool
-    min_share: float
-    online_first_epoch: bool
-
-
 class OnlineSearch(SlicedSearch):
-    """One start of an :class:`OnlinePlan` on the (n, d) rows of its space."""
+    """One start of an on-line method on the (n, d) rows of its space."""
 
     def __init__(self, plan, rows, rng):
         super().__init__()
@@ -183,7 +140,7 @@ class OnlineSearch(SlicedSearch):
         plan, rows = self._plan, self._rows
         yield from self._first.choosing()
         self.centers = self._first.take()
-        prototypes = make_prototypes(self.centers, self.weights)
+        learned = self.centers, self.weights
         n, d = rows.shape
         partners = list_partners(plan.constraints, rows)
         _, links = take_links(rows, partners, np.arange(n), plan.online_first_epoch)
@@ -195,7 +152,7 @@ class OnlineSearch(SlicedSearch):
             while at < n:
                 yield cost  # of the last piece: none comes after the end
                 ids = order[at:][: max(1, int(self._budget / price))]
-                _, total = plan.rule.present(rows, ids, ids, prototypes, links, total)
+                _, total = present(rows, ids, ids, *learned, links, plan.rule, total)
                 at += ids.size
                 cost = price * ids.size
                 self.n_moves += ids.size

@@ -17,7 +17,7 @@ from fastmmc.competitive.online import (
     WEIGHTED,
     OnlineSearch,
     list_partners,
-    make_prototypes,
+    present,
     take_links,
     warn_if_fewer,
 )
@@ -276,38 +276,40 @@ class _Run(OnlineSearch):
         """Make all rounds, until something stops the run."""
         try:
             with _open_workers(control.n_jobs, len(self._shards)) as teach_all:
-                while self.n_iter < self._plan.max_iter and self.status == Status.CONVERGED:
-                    self._make_epoch(teach_all, control)
+                for _ in self._rounds(teach_all):
+                    self.status = control.report(
+                        fraction=self.fraction(),
+                        n_done=self.n_iter,
+                        n_init=self._plan.max_iter,
+                        objective=np.inf,
+                    )
+                    if self.status != Status.CONVERGED:
+                        return
         except KeyboardInterrupt:
             self.status = Status.INTERRUPTED
 
-    def _make_epoch(self, teach_all, control):
-        shuffle = self._plan.shuffle
+    def _rounds(self, teach_all):
+        """Make the rounds of all epochs; yield between two of them."""
         sizes = [shard.members.size for shard in self._shards]
-        orders = [
-            s.rng.permutation(m) if shuffle else np.arange(m)
-            for s, m in zip(self._shards, sizes, strict=True)
-        ]
-        total, begin = 0.0, (self.centers, self.weights)
-        for at in range(0, max(sizes), self._length):
-            stop = at + self._length
-            total += self._make_round(teach_all, [order[at:stop] for order in orders])
-            if self.status == Status.CONVERGED and stop >= max(sizes):
-                self.n_iter += 1
-                self._history.note(self.n_moves, total)
-                if total < self._best[0]:
-                    self._best = total, *begin
-                if total > self._most:
-                    self._give_up()
-            if self.status == Status.CONVERGED and self.n_iter < self._plan.max_iter:
-                self.status = control.report(
-                    fraction=self.fraction(),
-                    n_done=self.n_iter,
-                    n_init=self._plan.max_iter,
-                    objective=np.inf,
-                )
-            if self.status != Status.CONVERGED:
-                return
+        while True:
+            orders = [
+                s.rng.permutation(m) if self._plan.shuffle else np.arange(m)
+                for s, m in zip(self._shards, sizes, strict=True)
+            ]
+            total, begin = 0.0, (self.centers, self.weights)
+            for at in range(0, max(sizes), self._length):
+                stop = at + self._length
+                total += self._make_round(teach_all, [order[at:stop] for order in orders])
+                if self.status == Status.CONVERGED and stop >= max(sizes):
+                    self.n_iter += 1
+                    self._history.note(self.n_moves, total)
+                    if total < self._best[0]:
+                        self._best = total, *begin
+                    if total > self._most:
+                        self._give_up()
+                if self.status != Status.CONVERGED or self.n_iter == self._plan.max_iter:
+                    return
+                yield
 
     def _give_up(self):
         """Go back to the prototypes before the best epoch, as they got lost."""
@@ -316,7 +318,7 @@ class _Run(OnlineSearch):
 
     def _make_round(self, teach_all, ids):
         """Let every worker present these objects of its shard; return the sum of distances."""
-        common = self._plan.rule, self.centers, self.weights
+        common = self.centers, self.weights, self._plan.rule
         calls = []
         for shard, own in zip(self._shards, ids, strict=True):
             # Objects that any worker has presented are seen.
@@ -374,17 +376,17 @@ def _open_workers(n_jobs, n_workers):
             yield lambda calls: parallel(delayed(_teach)(*args) for args in calls)
 
 
-def _teach(X, members, ids, links, rule, centers, wins):
+def _teach(X, members, ids, links, centers, wins, rule):
     """Return the lesson of a worker that presents these places of its shard, in this order.
 
     It learns on copies of the common prototypes and wins.
     """
-    prototypes = make_prototypes(centers.copy(), wins.copy())
+    centers, wins = centers.copy(), wins.copy()
     ids, members = _own_array(ids), _own_array(members)
     links = kernels.Links(*map(_own_array, links))._replace(seen=links.seen.copy())
     X = X if issparse(X) else np.asarray(X)
-    _, total = rule.present(X, members[ids], ids, prototypes, links)
-    return _Lesson(prototypes.centers, prototypes.wins, links.seen, total)
+    _, total = present(X, members[ids], ids, centers, wins, links, rule)
+    return _Lesson(centers, wins, links.seen, total)
 
 
 def _own_array(array):

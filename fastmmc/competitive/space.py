@@ -1,6 +1,6 @@
-"""The space of the prototypes, among the points or in features of a kernel; first prototypes."""
+"""What all searches share: a plan, the space of the prototypes, and first prototypes."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import issparse
@@ -12,10 +12,11 @@ from fastmmc.core import validation
 from fastmmc.core.execution import OutOfTime
 from fastmmc.core.threads import in_threads
 from fastmmc.data.columns import LARGEST
+from fastmmc.data.links import Links
 from fastmmc.kernels.gram import BLOCK, dense_rows, resolve_kernel
 from fastmmc.kernels.kmeans import begin_choice, largest_size
 from fastmmc.kernels.models import Space, row_blocks, screened_nearest
-from fastmmc.kernels.nystroem import BRIEF_RANK, Form, check_form, form_features
+from fastmmc.kernels.nystroem import BRIEF_RANK, DENSE_LIMIT, Form, check_form, form_features
 
 STARTS = ("gaussian", "k-means++")
 
@@ -30,22 +31,31 @@ LEAST_AUTO_RANK = 100
 ASSIGN_SECONDS = 3e-10
 
 
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What all starts of a call have in common; a rule and the rest are of on-line methods."""
+
+    k: int
+    init: str | np.ndarray
+    max_iter: int  # rounds or epochs
+    constraints: Links
+    pairwise: bool = False  # CVQE, else LCVQE
+    rule: kernels.Rule | None = None
+    shuffle: bool = True
+    min_share: float = 0.0
+    online_first_epoch: bool = False
+
+
 def check_space(points, features, kernel, rank, landmarks, rank_tol):
     """Return the kernel and the form of the features for :func:`make_space`; None: no features."""
     if features is None:
         return None
     if rank is None:
         raise ValueError("rank=None asks for a dense kernel; features='nystroem' needs a number")
-    rank = _resolve_rank(rank, landmarks, points.shape[0])
+    n, is_auto = points.shape[0], isinstance(rank, str) and rank == "auto"
+    if is_auto and isinstance(landmarks, str) and landmarks != "pivoted" and n <= DENSE_LIMIT:
+        rank = min(n, max(LEAST_AUTO_RANK, int(AUTO_RANK_FACTOR * np.sqrt(n))))
     return kernel, check_form(points, kernel, rank, landmarks, rank_tol, None)
-
-
-def _resolve_rank(rank, landmarks, n):
-    """Return the rank; for few points "auto" becomes a number too."""
-    few = isinstance(rank, str) and rank == "auto" and isinstance(landmarks, str)
-    if few and landmarks != "pivoted" and n <= 10_000:
-        return min(n, max(LEAST_AUTO_RANK, int(AUTO_RANK_FACTOR * np.sqrt(n))))
-    return rank
 
 
 def make_space(points, checked, seed, look=lambda ahead=0.0: None):

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from fastmmc.competitive import _loops as kernels
-from fastmmc.competitive.online import make_prototypes
+from fastmmc.competitive.online import present
 from fastmmc.core.saving import stored
 from fastmmc.data.links import (
     check_pairs,
@@ -89,7 +89,6 @@ class Stream:
         self.memory_size = memory_size
         # Those of before are shown by an estimator, or mapped read-only from a file.
         self.centers, self.wins = np.array(self.centers), np.array(self.wins)
-        prototypes = make_prototypes(self.centers, self.wins)
         X = rows if issparse(rows) else np.ascontiguousarray(rows)
         labels, labels_as = None, ""
         if constraints is not None:
@@ -100,7 +99,8 @@ class Stream:
             own = None if labels is None else labels[part]
             links = self._take_links(X[part], own, labels_as)
             each = np.arange(links.own.size)
-            nearest.append(rule.present(X[part], each, each, prototypes, links)[0])
+            found = present(X[part], each, each, self.centers, self.wins, links, rule)
+            nearest.append(found[0])
             self.n_seen += each.size
         return nearest[0] if len(nearest) == 1 else np.concatenate(nearest)
 
@@ -150,8 +150,8 @@ class Stream:
         for name in ("must", "cannot"):
             start, partners = compress(*self._take_pairs(name, ids, n), n)
             if labels_as in (f"{name}_link", "both") and (labels >= 0).any():
-                common = known, own, self.memory_size, name == "must", start, partners
-                start, partners = _add_labelled(*common)
+                given = own, self.memory_size, name == "must", start, partners
+                start, partners = kernels.list_partners(known, *given)
             lists |= {f"{name}_start": start, name: partners}
         seen = np.ones(ids.size, dtype=np.uint8)
         keep = slice(max(0, ids.size - self.memory_size), None)
@@ -175,16 +175,6 @@ class Stream:
         remembered &= own - place <= self.memory_size
         self.n_forgotten += int((~remembered).sum())
         return later[remembered] - first, place[remembered]
-
-
-def _add_labelled(known, own, memory_size, equal, start, partners):
-    """Return lists of partners, in compressed rows, with those that labels imply merged in."""
-    new_start = np.empty_like(start)
-    common = known, own, memory_size, equal, start, partners, new_start
-    kernels.list_partners(*common, partners, False)
-    found = np.empty(new_start[-1], dtype=np.int64)
-    kernels.list_partners(*common, found, True)
-    return new_start, found
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,25 +215,15 @@ def check_chunk_constraints(must_link, cannot_link, labels, *, labels_as, on_con
 def _find_contradictions(must, cannot, stream, labels, labels_as):
     """Find contradictions between pairs, and with labels in the memory and in a chunk."""
     objects, must, cannot = renumber(must, cannot)
-    known = _labels_of(objects, stream, labels)
-    return find_contradictions(must, cannot, known, labels_as, objects)
-
-
-def _labels_of(objects, stream, labels):
-    """Return labels of objects, from the memory and a chunk, -1 where unknown."""
-    found = np.full(objects.size, -1, dtype=np.int64)
-    first = 0
+    known, first = np.full(objects.size, -1, dtype=np.int64), 0
     if stream is not None:
         first = stream.n_seen
-        place = np.searchsorted(stream.memory_ids, objects)
-        place[place == stream.memory_ids.size] = 0
-        if stream.memory_ids.size:
-            remembered = stream.memory_ids[place] == objects
-            found[remembered] = stream.memory_labels[place[remembered]]
+        _, at, place = np.intersect1d(objects, stream.memory_ids, True, return_indices=True)
+        known[at] = stream.memory_labels[place]
     if labels is not None:
         here = (objects >= first) & (objects < first + labels.size)
-        found[here] = labels[objects[here] - first]
-    return found
+        known[here] = labels[objects[here] - first]
+    return find_contradictions(must, cannot, known, labels_as, objects)
 
 
 def _no_links(X):

@@ -5,8 +5,9 @@ import pytest
 from sklearn.cluster import KMeans
 
 from fastmmc import Status
-from fastmmc.competitive.batch import BatchPlan, BatchSearch
+from fastmmc.competitive.batch import BatchSearch
 from fastmmc.competitive.methods import cvqe, lcvqe
+from fastmmc.competitive.space import Plan
 from fastmmc.data.links import Links
 from tests.competitive import naive
 from tests.competitive.test_online import random_case
@@ -15,7 +16,7 @@ BUDGET = 2**62
 
 
 def search(X, centers, cannot, must, pairwise, max_iter=1):
-    plan = BatchPlan(len(centers), centers, max_iter, Links(must, cannot), pairwise)
+    plan = Plan(len(centers), centers, max_iter, Links(must, cannot), pairwise)
     return BatchSearch(plan, X, np.random.default_rng(0))
 
 

@@ -1,14 +1,16 @@
 """WTA, FSCL, RPCL, C-RPCL and O-LCVQE against their twins, and what they reduce to."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from fastmmc.competitive import _loops as loops
+from fastmmc.competitive._loops import Rule
 from fastmmc.competitive.online import (
-    Rule,
     least_share,
     list_partners,
-    make_prototypes,
+    present,
     take_links,
     used_prototypes,
 )
@@ -31,11 +33,15 @@ def random_case(seed, n=30, d=3, k=4, n_pairs=25):
 
 
 def run(rule, X, centers, order, cannot=NO_PAIRS, must=NO_PAIRS, unseen=False):
-    prototypes = make_prototypes(centers.copy())
+    prototypes = SimpleNamespace(centers=centers.copy(), wins=np.ones(len(centers)))
     partners = list_partners(Links(must, cannot), X)
     _, links = take_links(X, partners, np.arange(len(X)), unseen)
-    _, total = rule.present(X, order, order, prototypes, links)
+    _, total = present(X, order, order, prototypes.centers, prototypes.wins, links, rule)
     return prototypes, total
+
+
+def decay(schedule):
+    return 0.0 if schedule == "constant" else 0.05
 
 
 def check(prototypes, learner):
@@ -49,7 +55,7 @@ def test_wta(seed, schedule):
     X, centers, order, _, _ = random_case(seed)
     learner = naive.Learner(centers, 0.05, robbins_monro=schedule != "constant")
     naive.wta(X, order, learner)
-    check(run(Rule(False, 0.05, schedule=schedule), X, centers, order)[0], learner)
+    check(run(Rule(False, 0.05, decay=decay(schedule)), X, centers, order)[0], learner)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -60,7 +66,7 @@ def test_fscl_and_rpcl(seed, beta, schedule, k):
     X, centers, order, _, _ = random_case(seed, k=k)
     learner = naive.Learner(centers, 0.05, beta, schedule != "constant")
     naive.rpcl(X, order, learner)
-    prototypes, _ = run(Rule(True, 0.05, beta, schedule), X, centers, order)
+    prototypes, _ = run(Rule(True, 0.05, beta, decay(schedule)), X, centers, order)
     check(prototypes, learner)
     assert prototypes.wins.sum() == k + order.size
 
@@ -144,14 +150,15 @@ def test_slices_and_types_do_not_matter():
     X, centers, order, cannot, must = random_case(1)
     rule = Rule(True, 0.05, 0.002)
     whole, total = run(rule, X, centers, order, cannot, must)
-    prototypes = make_prototypes(centers.copy())
+    found, wins = centers.copy(), np.ones(len(centers))
     partners = list_partners(Links(must, cannot), X)
     _, links = take_links(X, partners, np.arange(len(X)), False)
     parts = 0.0
     for i in order:
         block = X[i : i + 1].copy()
-        _, parts = rule.present(block, np.array([0]), np.array([i]), prototypes, links, parts)
-    np.testing.assert_array_equal(prototypes.centers, whole.centers)
+        given = block, np.array([0]), np.array([i])
+        _, parts = present(*given, found, wins, links, rule, parts)
+    np.testing.assert_array_equal(found, whole.centers)
     assert parts == total
     single, _ = run(rule, X.astype(np.float32), centers, order, cannot, must)
     np.testing.assert_allclose(single.centers, whole.centers, atol=1e-5)
@@ -227,11 +234,9 @@ def test_partners_are_given_ones_and_those_that_labels_imply(memory_size, equal,
             partners = sorted({*partners, *alike})
         wanted.append(list(partners))
     given_start = np.concatenate(([0], np.cumsum([len(g) for g in given])))
-    start, found = np.empty(own.size + 1, dtype=np.int64), np.full(sum(map(len, wanted)), -1)
-    args = known, own, memory_size, equal, given_start, np.concatenate(given), start
-    loops.list_partners(*args, found, False)
-    assert start[-1] == found.size
-    loops.list_partners(*args, found, True)
+    args = known, own, memory_size, equal, given_start, np.concatenate(given)
+    start, found = loops.list_partners(*args)
+    assert start[-1] == found.size == sum(map(len, wanted))
     for i, partners in enumerate(wanted):
         assert found[start[i] : start[i + 1]].tolist() == partners
 
