@@ -218,17 +218,15 @@ def allowed_winner(prototypes, links, i, j):
 
 
 @njit
-def present(X, rows, ids, centers, wins, links, rule, total, labels):
+def present(X, rows, ids, prototypes, links, rule, total, labels):
     """Present objects: where wins weigh the distances, to FSCL, RPCL or C-RPCL, else to O-LCVQE.
 
     Object ids[t] is row rows[t] of X. FSCL has no beta, RPCL and FSCL have no constraints; without
     these O-LCVQE is WTA. Sets labels[t] to the prototype that was nearest when it was presented,
     and returns the total with their squared distances added.
     """
-    k = wins.size
-    distance, cost, other = np.empty(k), np.empty(k), np.empty(k)
-    marks = np.zeros((3, k), dtype=np.int64)
-    prototypes = Prototypes(centers, wins, distance, cost, other, marks[0], marks[1], marks[2])
+    centers, wins = prototypes.centers, prototypes.wins
+    distance, cost = prototypes.distance, prototypes.cost
     weighted, alpha, beta, decay = rule.weighted, rule.alpha, rule.beta, rule.decay
     seen, own = links.seen, links.own
     cannot_start, must_start = links.cannot_start, links.must_start

@@ -32,13 +32,15 @@ def present(X, rows, ids, centers, wins, links, rule, total=0.0):
     squared distances added: one by one, so that slices of the objects do not matter.
     """
     labels = np.empty(rows.size, dtype=np.int64)
+    room = *np.empty((3, wins.size)), *np.zeros((3, wins.size), dtype=np.int64)
+    prototypes = kernels.Prototypes(centers, wins, *room)
     if not issparse(X):
-        return labels, kernels.present(X, rows, ids, centers, wins, links, rule, total, labels)
+        return labels, kernels.present(X, rows, ids, prototypes, links, rule, total, labels)
     for part in row_blocks(rows.size, X.shape[1]):
         block = dense_rows(X, rows[part])
         found = labels[part]
         each = np.arange(found.size)
-        total = kernels.present(block, each, ids[part], centers, wins, links, rule, total, found)
+        total = kernels.present(block, each, ids[part], prototypes, links, rule, total, found)
     return labels, total
 
 

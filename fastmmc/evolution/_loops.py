@@ -181,8 +181,7 @@ def take_anchor(Z, cache, slot, mu, anchor, anchor_cache, slack):
     """Make the best individual the anchor, O(nr)."""
     for i in range(Z.shape[0]):
         anchor[0, i] = row_dot(Z, i, cache, slot[0])
-    for q in range(Z.shape[1]):
-        anchor_cache[q] = cache[slot[0], q]
+    anchor_cache[:] = cache[slot[0]]
     for i in range(mu):
         slack[slot[i]] = np.sqrt(square_distance(cache, slot[i], anchor_cache))
 
@@ -190,8 +189,7 @@ def take_anchor(Z, cache, slot, mu, anchor, anchor_cache, slack):
 @njit
 def low_rank_change(Z, y, own, u, flips, c, n_flips, work):
     """Return F(child) - F(parent) = 4 w^T (u - w) with w = Z_S^T y_S, O(sr)."""
-    for q in range(work.size):
-        work[q] = 0.0
+    work[:] = 0.0
     for a in range(n_flips):
         j = flips[c, a]
         for q in range(work.size):
@@ -237,23 +235,9 @@ def is_new(y, own, slot, fitness, mu, value, flips, c, n_flips, tol):
 
 
 @njit
-def ranked(fitness):
-    """Return parents and children by their fitness; of equals the parent, then the elder, first."""
-    rank = np.empty(fitness.size, dtype=np.int64)
-    for i in range(fitness.size):
-        at = i
-        while at > 0 and not fitness[rank[at - 1]] <= fitness[i]:
-            rank[at] = rank[at - 1]
-            at -= 1
-        rank[at] = i
-    return rank
-
-
-@njit
 def copy_flipped(y, origin, n_plus, flips, c, n_flips, free):
     """Copy the labels of a parent to a free slot and flip some; return how many are +1 then."""
-    for i in range(y.shape[1]):
-        y[free, i] = y[origin, i]
+    y[free] = y[origin]
     for a in range(n_flips):
         y[free, flips[c, a]] = -y[free, flips[c, a]]
         n_plus += y[free, flips[c, a]]
@@ -263,19 +247,10 @@ def copy_flipped(y, origin, n_plus, flips, c, n_flips, free):
 @njit
 def update_cache(matrix, y, origin, cache, flips, c, n_flips, free):
     """Fill the child's t - 2 R_S y_S, or u - 2 Z_S^T y_S, for the labels y of its parent."""
-    for i in range(cache.shape[1]):
-        cache[free, i] = cache[origin, i]
+    cache[free] = cache[origin]
     for a in range(n_flips):
         j = flips[c, a]
         shift_row(cache[free], matrix[j], -2.0 * y[origin, j])
-
-
-@njit
-def reorder(slot, fitness, n_plus, rank):
-    """Bring slots, fitness and +1 labels into the order of ``rank``."""
-    slots, values, counts = slot.copy(), fitness.copy(), n_plus.copy()
-    for at in range(rank.size):
-        slot[at], fitness[at], n_plus[at] = slots[rank[at]], values[rank[at]], counts[rank[at]]
 
 
 @njit
@@ -358,7 +333,8 @@ def evolve(problem, pop, patience, max_iter, budget):
             budget -= n * work.size
         if survivors > 0:
             before = fitness[0]
-            rank = ranked(fitness)
+            # Of equals the parent, then the elder child, comes first.
+            rank = np.argsort(fitness, kind="mergesort")
             n_new = 0
             # Children are built in free slots while every parent is still in place.
             for at in range(mu):
@@ -371,7 +347,7 @@ def evolve(problem, pop, patience, max_iter, budget):
                 update_cache(R, y, own, cache, flips, c, s, free)
                 if not dense:
                     slack[free] = np.sqrt(square_distance(cache, free, pop.anchor_cache))
-            reorder(slot, fitness, n_plus, rank)
+            slot[:], fitness[:], n_plus[:] = slot[rank], fitness[rank], n_plus[rank]
             pos[MOVES] += n_new
             budget -= n_new * (n_wanted + 1) * n if dense else n_new * n
             if fitness[0] < before - tol:

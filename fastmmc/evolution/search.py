@@ -36,27 +36,20 @@ class EvolutionPlan:
 
     def first_labels(self, rng):
         """Return the labels of the individuals that a start begins with, (mu, n) int8."""
-        y = np.stack([self._random_labels(rng) for _ in range(self.call.mu)])
-        init = self.call.init
+        y, init = np.full((self.call.mu, self.n), -1, dtype=np.int8), self.call.init
+        for labels in y:  # all numbers of labels +1 within the bounds are equally likely
+            labels[: rng.integers(self.lower, self.upper + 1)] = 1
+            rng.shuffle(labels)
         if not isinstance(init, str):
             y[0] = np.where(init == 1, 1, -1)
         elif init == "kmeans":
-            y[0] = self._k_means_labels(rng)
+            # The points nearest to the border move until the sizes fit.
+            _, centers = k_means(self.points, 2, int(rng.integers(2**31)))
+            points = kernel_points(Kernel("points"), self.points)
+            centers = csr_array(centers) if issparse(points) else centers
+            distances = np.sqrt(squared_distances(points, centers))
+            y[0] = split_by_rank(distances[:, 0] - distances[:, 1], self.lower, self.upper)
         return y
-
-    def _random_labels(self, rng):
-        """Draw the number of labels +1 uniformly within the bounds, and then which they are."""
-        y = np.full(self.n, -1, dtype=np.int8)
-        y[: rng.integers(self.lower, self.upper + 1)] = 1
-        return rng.permutation(y)
-
-    def _k_means_labels(self, rng):
-        """Split by k-means, and move the points nearest to the border until the sizes fit."""
-        _, centers = k_means(self.points, 2, int(rng.integers(2**31)))
-        points = kernel_points(Kernel("points"), self.points)
-        centers = csr_array(centers) if issparse(points) else centers
-        distances = np.sqrt(squared_distances(points, centers))
-        return split_by_rank(distances[:, 0] - distances[:, 1], self.lower, self.upper)
 
 
 def make_problem(factor, diag, plan):
@@ -84,29 +77,27 @@ def make_population(problem, y, nu, random):
     mu, n = y.shape
     dense = problem.dense
     caches = _cached(problem.matrix, y)
-    width = caches.shape[1]
     fitness = _fitness_of(caches, y, dense)
     order = np.argsort(fitness, kind="stable")
-    pop = evolution.Population(
-        y=np.zeros((mu + nu, n), dtype=np.int8),
-        cache=np.zeros((mu + nu, width)),
-        fitness=np.zeros(mu + nu),
-        n_plus=np.zeros(mu + nu, dtype=np.int64),
+
+    def with_room(values):
+        return np.concatenate((values[order], np.zeros((nu, *values.shape[1:]), values.dtype)))
+
+    return evolution.Population(
+        y=with_room(y),
+        cache=with_room(caches),
+        fitness=with_room(fitness),
+        n_plus=with_room(np.sum(y == 1, axis=1)),
         slot=np.arange(mu + nu),
         parent=np.zeros(nu, dtype=np.int64),
         anchor=np.zeros((1, 0 if dense else n)),
-        anchor_cache=np.zeros(0 if dense else width),
+        anchor_cache=np.zeros(0 if dense else caches.shape[1]),
         # Infinite: nothing is known before the first anchor is taken.
         slack=np.full(mu + nu, 0.0 if dense else np.inf),
         random=random,
         pos=np.zeros(evolution.N_POS, dtype=np.int64),
         history=np.empty((HISTORY_CAPACITY, 2)),
     )
-    pop.y[:mu] = y[order]
-    pop.cache[:mu] = caches[order]
-    pop.fitness[:mu] = fitness[order]
-    pop.n_plus[:mu] = np.sum(pop.y[:mu] == 1, axis=1)
-    return pop
 
 
 def _cached(matrix, y):
