@@ -6,27 +6,13 @@ from fastmmc.core.jit import njit
 
 
 @njit
-def block_distances(block, center, found):
-    """Write the squared distances of a block's points, the columns of (d, b), to a center (d,).
-
-    Points are in columns so that the loop over them vectorises.
-    """
-    found[:] = 0.0
-    for f in range(center.size):
-        c = center[f]
-        for i in range(found.size):
-            gap = block[f, i] - c
-            found[i] += gap * gap
-
-
-@njit
 def assign(blocks, centers, distances, labels):
-    """Give every point to its nearest center; ties go to the first.
+    """Write the nearest center of every point, the first of equal ones, and the distance to it.
 
-    ``blocks`` (m, d, b) holds the points in columns, the last block padded. ``labels`` (n,) and
-    ``distances`` (n,), not squared, are written.
+    ``blocks`` (m, d, b) holds the points in columns, so that the loop over them vectorises; the
+    last block is padded.
     """
-    n_blocks, _, size = blocks.shape
+    n_blocks, d, size = blocks.shape
     best, found = np.empty(size), np.empty(size)
     for b in range(n_blocks):
         first = b * size
@@ -34,7 +20,12 @@ def assign(blocks, centers, distances, labels):
         own = labels[first : first + count]
         best[:] = np.inf
         for j in range(centers.shape[0]):
-            block_distances(blocks[b], centers[j], found)
+            found[:] = 0.0
+            for f in range(d):
+                c = centers[j, f]
+                for i in range(size):
+                    gap = blocks[b, f, i] - c
+                    found[i] += gap * gap
             for i in range(count):
                 if found[i] < best[i]:
                     best[i] = found[i]

@@ -1,6 +1,6 @@
 """The memetic search: children take whole centers of two parents and are descended."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -28,8 +28,7 @@ LEAST_PER_CENTER = 10
 FULL_SHARE = 0.1
 
 
-@dataclass(frozen=True, eq=False)
-class Individual:
+class Individual(NamedTuple):
     """Centers and their objective over the points, or representatives, being searched."""
 
     objective: float
@@ -52,7 +51,12 @@ class MemeticSearch(Search):
         total = max(plan.max_representatives, LEAST_PER_CENTER * plan.k)
         # A pass over representatives must be much cheaper than one over all points.
         if plan.k > 1 and 2 * total * self._points.shape[1] <= self._points.cost:
-            coarse = yield from self._represent(total)
+            # More representatives where the sums of distances are larger.
+            rows = self._points.rows
+            clusters = yield from cut(rows, int(np.ceil(np.sqrt(total))), self._rng)
+            cover = yield from make_cover(rows, clusters, total, self._rng, by_cost=True)
+            self.representatives = cover.means
+            coarse = Points(cover.means, cover.sizes)
         # There may be fewer where points coincide.
         if coarse is not None and coarse.shape[0] >= LEAST_PER_CENTER * plan.k:
             yield from self._evolve(Walker(coarse, "median"), population, patience)
@@ -61,15 +65,6 @@ class MemeticSearch(Search):
             patience = max(1, round(FULL_SHARE * patience))
         yield from self._evolve(self._walker, population, patience)
         yield from self._descend(self._walker, self.centers, FINAL_TOL)
-
-    def _represent(self, total):
-        """Return weighted representatives, more where the sums of distances are larger."""
-        rows = self._points.rows
-        n_clusters = int(np.ceil(np.sqrt(total)))
-        clusters = yield from cut(rows, n_clusters, self._rng)
-        cover = yield from make_cover(rows, clusters, total, self._rng, by_cost=True)
-        self.representatives = cover.means
-        return Points(cover.means, cover.sizes)
 
     def _evolve(self, walker, population, patience):
         """Fill the population; recombine it until ``patience`` children in a row gain nothing."""

@@ -1,6 +1,9 @@
-"""The points as the searches see them: nearest centers, and Weiszfeld's next centers."""
+"""The points as the searches see them: nearest centers, and Weiszfeld's next centers.
 
-from dataclasses import dataclass
+Generators yield the elementary operations of their pieces, so that they can be interrupted.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -35,8 +38,7 @@ BRIEF_TOL = 1e-6
 BRIEF_OPERATIONS = 2 * 10**8
 
 
-@dataclass(frozen=True, eq=False)
-class Pass:
+class Pass(NamedTuple):
     """The outcome of a pass: the weighted sum of distances, and what becomes of the centers.
 
     ``targets`` (k, d) are where Weiszfeld's step, or the mean, takes them; ``is_empty`` (k,) marks
@@ -112,7 +114,7 @@ class Walker:
         run_to_end(self.assigning(centers))
 
     def assigning(self, centers):
-        """Do as :meth:`assign`; a generator of the elementary operations of its pieces."""
+        """Do as :meth:`assign`, in pieces."""
         if self.points.is_sparse:
             yield from self._assign_sparse(centers)
             return
@@ -144,10 +146,7 @@ class Walker:
         return dense_rows(self.points.rows, np.minimum(drawn, shares.size - 1))
 
     def looking(self, centers):
-        """Assign the points to centers (k, d) in pieces, and return the Pass.
-
-        A generator of the elementary operations of its pieces.
-        """
+        """Assign the points to centers (k, d) in pieces, and return the Pass."""
         yield from self.assigning(centers)
         points, k = self.points, centers.shape[0]
         objective = float(points.weights @ self.distances)
@@ -194,9 +193,8 @@ def weiszfeld_targets(centers, pulls, sums, at_center):
 def descend(walker, centers, tol, rng, most=np.inf):
     """Move centers until a round lowers the sum of distances by less than the share ``tol`` of it.
 
-    A generator that yields the elementary operations of its pieces, so that it can be interrupted,
-    and ends after ``most`` of them too. Returns the sum of distances, which never rises, and the
-    centers (k, d). ``rng`` draws new places for centers that are nearest to no point.
+    It ends after ``most`` elementary operations, too. Returns the sum of distances, which never
+    rises, and the centers (k, d). ``rng`` draws new places for those nearest to no point.
     """
     cost = walker.points.cost * centers.shape[0]
     found = yield from walker.looking(centers)

@@ -1,6 +1,9 @@
-"""Representatives: a few points inside each of a few clusters (Algorithm 1)."""
+"""Representatives: a few points inside each of a few clusters (Algorithm 1).
 
-from dataclasses import dataclass
+Generators yield the elementary operations of their pieces.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +20,7 @@ INNER_ROUNDS = 3
 MOST_POINTS = 100_000
 
 
-@dataclass(frozen=True, eq=False)
-class Cover:
+class Cover(NamedTuple):
     """Points cut into parts: the part of every point (n,), and the means (p, d) and sizes (p,)."""
 
     parts: np.ndarray
@@ -27,10 +29,7 @@ class Cover:
 
 
 def first_clusters(rows, k, init, rng):
-    """Return the clusters (n,) in which representatives are sought, by k-means.
-
-    A generator of the elementary operations of its pieces.
-    """
+    """Return the clusters (n,) in which representatives are sought, by k-means; a generator."""
     seed = int(rng.integers(2**31))
     n = rows.shape[0]
     if n <= MOST_POINTS:
@@ -51,19 +50,16 @@ def make_cover(rows, clusters, total, rng, by_cost=False):
     """Cut every cluster into parts by k-means++ and a few rounds of k-means, ``total`` in all.
 
     Clusters get parts in proportion to their points, or ``by_cost`` to their sums of distances to
-    the mean; there are fewer parts where points coincide. A generator that yields the elementary
-    operations of its pieces and returns the Cover.
+    the mean; there are fewer parts where points coincide.
     """
     clusters = np.unique(clusters, return_inverse=True)[1]
     sizes, means = sizes_and_means(rows, clusters)
-    shares = sizes
-    if by_cost:
-        shares = np.bincount(clusters, weights=distances_to(rows, means, clusters))
+    costs = distances_to(rows, means, clusters) if by_cost else None
+    shares = np.bincount(clusters, costs)
     parts = np.empty(rows.shape[0], dtype=np.int64)
     n_parts = 0
-    for own, n_own in zip(
-        members_of(clusters, sizes), share_out(total, shares, sizes), strict=True
-    ):
+    counts = share_out(total, shares, sizes)
+    for own, n_own in zip(members_of(clusters, sizes), counts, strict=True):
         found = yield from cut(rows[own], int(n_own), rng)
         parts[own] = n_parts + found
         n_parts += int(found.max()) + 1
@@ -72,10 +68,7 @@ def make_cover(rows, clusters, total, rng, by_cost=False):
 
 
 def cut(rows, count, rng):
-    """Cut points into ``count`` parts, numbered without gaps; fewer where points coincide.
-
-    A generator of the elementary operations of its pieces.
-    """
+    """Cut points into ``count`` parts, numbered without gaps; fewer where points coincide."""
     if count == 1:
         return np.zeros(rows.shape[0], dtype=np.int64)
     if count >= rows.shape[0]:
