@@ -339,7 +339,8 @@ def _cluster(call, control, k, binary):
             )
         control.bar.prepare(1.0)
         given = replace(call, init=init)
-        problem = Problem(given, control, k, binary, rows, _mean(rows), constant, is_brief)
+        mean = np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel() / n
+        problem = Problem(given, control, k, binary, rows, mean, constant, is_brief)
 
         def make_search(index):
             return PlaneSearch(problem, restart_stream(seed, index))
@@ -426,11 +427,6 @@ def _make_features(points, kernel, form, seed, k, control):
     return features, False
 
 
-def _mean(rows):
-    """Return the mean of the rows in double precision, (d,)."""
-    return np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel() / rows.shape[0]
-
-
 def _squares(rows):
     """Return the sum of the squares of all entries in double precision, inf out of its range."""
     values = rows.data if issparse(rows) else rows.ravel()
@@ -456,10 +452,10 @@ def _drop_empty(problem, search, told):
     if problem.binary:
         if labels.all():
             labels = 1 - labels
-            weights = replace(weights, W=-weights.W, b=-weights.b)
+            weights = weights._replace(W=-weights.W, b=-weights.b)
             coef = None if coef is None else -coef
         return labels, weights, coef
-    weights = replace(weights, W=weights.W[used], b=weights.b[used])
+    weights = weights._replace(W=weights.W[used], b=weights.b[used])
     return dense.astype(np.int64), weights, None if coef is None else coef[:, used]
 
 

@@ -11,7 +11,7 @@ features may as well be centred: w = sum lam_k (z_k - s_k mean(x)), and the bala
 becomes |b'| <= l / n for the mean score b'.
 """
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -32,8 +32,7 @@ STEPS = 50
 BALANCE_TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class Weights:
+class Weights(NamedTuple):
     """Weights of the scores W x + b; two clusters have one row, whose sign is the label, others k.
 
     ``half_norm`` is |w|^2 / 2 of the part that is penalised, ``gap`` the primal minus the dual
@@ -177,7 +176,7 @@ class _WorkingSet:
         primal = half_norm + self._C * self.slack(weights)
         self._dual = float(q @ a) - half_norm
         self._frozen = self.labels.copy()
-        return replace(weights, gap=primal - self._dual), steps <= STEPS * size
+        return weights._replace(gap=primal - self._dual), steps <= STEPS * size
 
 
 class SignSet(_WorkingSet):

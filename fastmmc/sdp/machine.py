@@ -1,7 +1,7 @@
 """Support vector machines without a bias on a Gram matrix: the value of labels, and a model."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
@@ -14,8 +14,7 @@ from fastmmc.sdp.relaxation import import_cvxpy, mean_diagonal
 MOST_STEPS = 30
 
 
-@dataclass(frozen=True, eq=False)
-class Machine:
+class Machine(NamedTuple):
     """A support vector machine without a bias, trained on labels: f = K u.
 
     ``value`` is |w|^2 + 2 C sum_i max(0, 1 - y_i f_i), or |w|^2 for a hard margin.

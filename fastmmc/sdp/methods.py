@@ -1,7 +1,7 @@
 """MMC and GMMC: relax the labels to a matrix, solve a semidefinite program, round."""
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -135,8 +135,7 @@ class _GMMCCall(GMMCParameters, Points):
     """A call of :func:`gmmc`."""
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """Seconds and bytes that a run took with ``n`` points, and the powers of n they grow with."""
 
     n: int
@@ -182,8 +181,7 @@ def _duration(seconds):
     return f"{seconds:.0f} seconds"
 
 
-@dataclass(frozen=True, eq=False)
-class _Data:
+class _Data(NamedTuple):
     """The points of a call, or their kernel values, and their Gram matrix ``K``, not centred.
 
     ``mean`` is what was subtracted from the points, None unless the kernel is linear.
@@ -211,7 +209,15 @@ def _check_data(method, call, is_centred):
             mean = points.mean(axis=0, dtype=np.float64)
             points = points - mean
         kernel = replace(kernel, coef0=0.0)
-    return _Data(points, mean, kernel, _gram_matrix(kernel, points))
+    K = kernel.block(points, points).astype(np.float64, copy=False)
+    values, vectors = np.linalg.eigh(0.5 * (K + K.T))
+    if values[0] < -DEFINITE_TOLERANCE * max(values[-1], 0.0):
+        raise ValueError(
+            f"kernel={kernel.name!r} must be positive semidefinite on X; its eigenvalues reach "
+            f"from {values[0]:.3g} to {values[-1]:.3g}"
+        )
+    K = (vectors * np.maximum(values, 0.0)) @ vectors.T  # without what is only rounding
+    return _Data(points, mean, kernel, 0.5 * (K + K.T))
 
 
 def _check_scale(level, unit, names):
@@ -222,19 +228,6 @@ def _check_scale(level, unit, names):
             f"the mean squared norm of the points, {level:.3g}, times {names} must be between "
             f"{LEAST_SHARE:g} and {MOST_SHARE:g}; got {share:.3g}; scale the points"
         )
-
-
-def _gram_matrix(kernel, points):
-    """Return the Gram matrix without its negative eigenvalues, if these are only rounding."""
-    K = kernel.block(points, points).astype(np.float64, copy=False)
-    values, vectors = np.linalg.eigh(0.5 * (K + K.T))
-    if values[0] < -DEFINITE_TOLERANCE * max(values[-1], 0.0):
-        raise ValueError(
-            f"kernel={kernel.name!r} must be positive semidefinite on X; its eigenvalues reach "
-            f"from {values[0]:.3g} to {values[-1]:.3g}"
-        )
-    K = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return 0.5 * (K + K.T)
 
 
 def _size_limits(n, balance, target_sizes, min_size, max_size):
@@ -258,7 +251,7 @@ def _best_of(labellings, train, may_swap, control):
         if control.out_of_time():
             break
     y, machine = min(trained, key=lambda pair: pair[1].value)
-    return (-y, replace(machine, u=-machine.u)) if may_swap and y[0] > 0 else (y, machine)
+    return (-y, machine._replace(u=-machine.u)) if may_swap and y[0] > 0 else (y, machine)
 
 
 def _make_result(

@@ -4,7 +4,7 @@ Lagrange multipliers that a solver returns are feasible only to its tolerance, a
 stopped. Both bounds are therefore computed anew from multipliers moved until they are feasible.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigvalsh
@@ -23,8 +23,7 @@ OPTIONS = {"SCS": {"use_indirect": False}, "Clarabel": {}}
 SCS_INTERRUPTED = -5
 
 
-@dataclass(frozen=True, eq=False)
-class Relaxation:
+class Relaxation(NamedTuple):
     """What a solver found; matrix, multipliers and bound are None if that is of no use.
 
     ``matrix`` (n, n) stands for y y^T or z z^T, ``multipliers`` (n,) are lambda of
