@@ -1,6 +1,7 @@
 """The bias search: the best balanced labels for given scores, and their bias."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +32,7 @@ class WeightBounds:
         return nearest, nearest
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
+class Split(NamedTuple):
     """Labels -1 and +1, the best bias b for them, and the loss sum_i s_i loss(y_i, o_i + b).
 
     ``threshold`` is a bias for which the signs of o + threshold are the labels, where the scores

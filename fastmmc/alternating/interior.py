@@ -182,7 +182,9 @@ class _Core:
         self._scaled = np.empty((min(BLOCK, m), r), order="F")
         self._weights, self._h, self._dq = np.empty((3, m))
         self._iterations = 0
-        parts = self._parts = _new_parts(2 if epsilon > 0.0 else 1, m)
+        signs = np.array([1.0, -1.0] if epsilon > 0.0 else [1.0])
+        room = np.zeros((len(loops.Parts._fields) - 1, signs.size, m))
+        parts = self._parts = loops.Parts(signs, *room)
         parts.cost[:] = epsilon - parts.sign[:, None] * y
         lower, upper = bounds
         if parts.sign.size == 1:
@@ -306,9 +308,3 @@ class _Core:
             np.multiply(self._centred[rows], np.sqrt(self._weights[rows, None]), out=scaled)
             inner = blas.dsyrk(1.0, scaled, beta=1.0, c=inner, trans=1, lower=1, overwrite_c=1)
         return inner
-
-
-def _new_parts(p, n):
-    """Return room for the variables; of two parts the second is subtracted."""
-    arrays = np.zeros((len(loops.Parts._fields) - 1, p, n))
-    return loops.Parts(np.array([1.0, -1.0][:p]), *arrays)

@@ -9,7 +9,7 @@ the dual coefficients, w = sum u_i phi(x_i), and ``w`` the weights in features.
 """
 
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -83,8 +83,7 @@ def sum_losses(residuals, lower, upper, epsilon):
     return float(np.maximum(losses, 0.0).sum())
 
 
-@dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(NamedTuple):
     """What is kept of a machine: u (n,), w (r,) or both, the scores w . phi(x_i) (n,), the gap."""
 
     u: np.ndarray | None

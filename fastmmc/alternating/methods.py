@@ -378,14 +378,19 @@ def _alternate(loss, kernel, call, control, counts=None):
     seed = fixed_seed(call.random_state)
     with show_progress(control) as control:
         problem = prepare(Problem(call, loss, control, points, bounds, kernel, form), seed)
-
-        def make_search(index):
-            return Alternation(problem, index, restart_stream(seed, index))
-
         n_init = call.n_init if isinstance(call.init, str) else 1
-        outcome = best_of_restarts(make_search, n_init, control)
+        outcome = best_of_restarts(
+            lambda index: Alternation(problem, index, restart_stream(seed, index)), n_init, control
+        )
         if outcome.best.status == Status.NUMERICAL:
-            _advise(problem)
+            times, cure = "", ""
+            if call.sample_weight is not None:
+                times, cure = " times the largest weight", ", or sample_weight with a mean of 1"
+            warn_user(
+                f"the machine did not reach its tolerance, as C{times} is "
+                f"{problem.cost.max():.3g}: give a lower C{cure}, or a larger tol; duality_gap "
+                "tells how far it is"
+            )
         params = own_values(call, IterLSSVMParameters, IterSVMParameters, IterSVRParameters)
         params |= values(call, SizeParameters)
         if problem.form is not form:  # few pivots stand for the whole kernel
@@ -416,17 +421,6 @@ def _check_training(call, kernel, form, points, weights):
             f"tol must be at least {least:.2g}, what double precision can reach with C={C:g} and "
             f"a largest weight of {largest:g}; got {tol:g}; give a larger tol, or a lower C"
         )
-
-
-def _advise(problem):
-    """Warn of a machine that did not reach its tolerance, and say what keeps it from that."""
-    times, weights = "", ""
-    if problem.call.sample_weight is not None:
-        times, weights = " times the largest weight", ", or sample_weight with a mean of 1"
-    warn_user(
-        f"the machine did not reach its tolerance, as C{times} is {problem.cost.max():.3g}: give a "
-        f"lower C{weights}, or a larger tol; duality_gap tells how far it is"
-    )
 
 
 def _weight_bounds(call, weights):

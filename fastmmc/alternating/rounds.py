@@ -205,7 +205,11 @@ def _with_products(problem, seed, look=lambda ahead=0.0: None):
             else gram_matrix(kernel, points, look)
         )
     elif form.rank is None:
-        features = _linear_features(points)
+        # Less their mean, [X, 1] to_Z, for machines whose bias costs nothing: the scores are those
+        # of the linear kernel, whatever its constant, and lose no digits to it.
+        mean = points.mean(axis=0, dtype=np.float64)
+        to_Z = np.vstack((np.eye(mean.size), -mean))
+        features = Features(points - mean, to_Z, np.empty((0, mean.size)), None)
     else:
         features = form_features(points, kernel, form, seed, look)
     squares = np.trace(K) if features is None else np.einsum("ij,ij->", features.Z, features.Z)
@@ -234,7 +238,9 @@ def _with_representatives(problem, seed):
     if most is None or most >= problem.bounds.weights.size or not in_features:
         return None
     if _takes_means(problem):
-        merged = _merge_points(problem, seed)
+        merged, _ = _merge(problem, problem.points, most)
+        form = with_landmarks(problem.points, problem.kernel, problem.form, seed, look)
+        merged = _with_products(replace(merged, form=form), seed, look)
         problem = replace(problem, features=replace(merged.features, Z=None))
     else:
         problem = _with_products(problem, seed, look)
@@ -256,14 +262,6 @@ def _takes_means(problem):
         return False
     is_known = problem.kernel.name not in ("precomputed", "callable")
     return is_known and not form.is_pivoted and points.shape[1] <= form.rank
-
-
-def _merge_points(problem, seed):
-    """Return the problem of representatives, with features of their own."""
-    points, look = problem.points, problem.control.check_time
-    merged, _ = _merge(problem, points, problem.call.max_representatives)
-    form = with_landmarks(points, problem.kernel, problem.form, seed, look)
-    return _with_products(replace(merged, form=form), seed, look)
 
 
 def _merge_features(problem, most):
@@ -303,16 +301,6 @@ def has_features(kernel, form, solver, points):
     """Tell whether the machines work on features instead of the Gram matrix."""
     narrow = kernel.name == "linear" and points.shape[1] < points.shape[0]
     return form.rank is not None or (narrow and solver not in DENSE_SOLVERS)
-
-
-def _linear_features(points):
-    """Return the points less their mean, [X, 1] to_Z, for machines whose bias costs nothing.
-
-    Their scores are those of the linear kernel, whatever its constant, and lose no digits to it.
-    """
-    mean = points.mean(axis=0, dtype=np.float64)
-    to_Z = np.vstack((np.eye(mean.size), -mean))
-    return Features(points - mean, to_Z, np.empty((0, mean.size)), None)
 
 
 def _make_machine(problem, loss, seed):

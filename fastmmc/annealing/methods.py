@@ -284,11 +284,10 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
     kind = SEARCHES[plan.search] if distinct is None else partial(Settled, distinct)
     points = Points(rows)
 
-    def make_search(index):
-        return kind(plan, points, restart_stream(seed, index))
-
     with show_progress(control) as control:
-        outcome = best_of_restarts(make_search, call.n_init, control)
+        outcome = best_of_restarts(
+            lambda index: kind(plan, points, restart_stream(seed, index)), call.n_init, control
+        )
     best = outcome.best
     used, labels = np.unique(best.labels, return_inverse=True)
     if used.size < k:

@@ -265,11 +265,9 @@ def _cluster(method, call, control):
     with show_progress(control) as control:
         space, rows, control = make_space_in_time(points, space_plan, seed, plan.k, control)
         refuse_vanishing(rows)
-
-        def make_search(index):
-            return search(plan, rows, restart_stream(seed, index))
-
-        outcome = best_of_restarts(make_search, call.n_init, control)
+        outcome = best_of_restarts(
+            lambda index: search(plan, rows, restart_stream(seed, index)), call.n_init, control
+        )
     best = outcome.best
     common = {
         one.name

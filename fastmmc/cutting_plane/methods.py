@@ -341,12 +341,10 @@ def _cluster(call, control, k, binary):
         given = replace(call, init=init)
         mean = np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel() / n
         problem = Problem(given, control, k, binary, rows, mean, constant, is_brief)
-
-        def make_search(index):
-            return PlaneSearch(problem, restart_stream(seed, index))
-
         n_init = call.n_init if isinstance(init, str) else 1
-        outcome = best_of_restarts(make_search, n_init, control)
+        outcome = best_of_restarts(
+            lambda index: PlaneSearch(problem, restart_stream(seed, index)), n_init, control
+        )
     if outcome.status == Status.NUMERICAL:
         gap = outcome.best.weights.gap
         warn_user(

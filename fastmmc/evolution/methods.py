@@ -233,12 +233,14 @@ def _evolve(call, control):
         )
         diag = factor.diagonal()
 
-        def make_search(index):
-            return EvolutionSearch(factor, diag, plan, restart_stream(seed, index))
-
-        bounds = binary_size_bounds(plan.n, plan.lower, plan.upper)
         result = best_result(
-            factor, make_search, call.n_init, control, 2, params, size_bounds=bounds
+            factor,
+            lambda index: EvolutionSearch(factor, diag, plan, restart_stream(seed, index)),
+            call.n_init,
+            control,
+            2,
+            params,
+            size_bounds=binary_size_bounds(plan.n, plan.lower, plan.upper),
         )
         has_default_sizes = call.balance is call.target_sizes is call.max_size is None
         if has_default_sizes and result.converged:
