@@ -133,10 +133,7 @@ def copy_part(K, chosen, part):
 
 @njit
 def steepest_partner(grad, fall, diag, row_i, i, up, high, where):
-    """Return the coordinate that, lowered as i is raised, gains most to second order, or -1.
-
-    It scans in streams as :func:`move_and_scan`.
-    """
+    """Return the coordinate that, lowered as i is raised, gains most to second order, or -1."""
     n = grad.size
     high[:] = 0.0
     where[:] = 0.0
@@ -162,10 +159,7 @@ def steepest_partner(grad, fall, diag, row_i, i, up, high, where):
 
 @njit
 def move(u, lower, upper, i, j, step):
-    """Move u_i up and u_j down by the step or less, to exactly a bound or the kink at 0.
-
-    Returns how far they went.
-    """
+    """Move u_i up and u_j down by the step, or to a bound or the kink at 0; return how far."""
     top = 0.0 if u[i] < 0.0 else upper[i]
     bottom = 0.0 if u[j] > 0.0 else lower[j]
     rise, fall = top - u[i], u[j] - bottom

@@ -69,10 +69,7 @@ def aim(parts, mu, corrected, h):
 
 @njit
 def direct(parts, dq):
-    """Turn the change dq of K u + b into the step.
-
-    Returns its greatest length in 0..1 that keeps all slacks and multipliers at 0 or above.
-    """
+    """Turn the change dq of K u + b into the step; return the greatest feasible length of it."""
     # The inverse of the length: a plain maximum, without a branch.
     inverse = 1.0
     for p in range(parts.v.shape[0]):

@@ -60,10 +60,7 @@ def part(values, is_above, room):
 
 @njit
 def cut_cells(cells, chosen, n_cells):
-    """Cut the chosen cells at their means across the columns that vary most.
-
-    Returns the number of cells then. Those whose points are equal stay as they are.
-    """
+    """Cut the chosen cells at the mean of their widest column; return how many cells there are."""
     n = cells.points.shape[1]
     is_above, room = np.empty(n, np.int64), np.empty(n)
     for cell in chosen:

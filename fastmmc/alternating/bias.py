@@ -127,10 +127,7 @@ class _Ranked:
         return found
 
     def _sum(self, end, low, high, b):
-        """Return sum s_i (o_i + b) over the ranks from ``end`` to where o_i + b is 0.
-
-        That place is among ``low`` to ``high``.
-        """
+        """Return sum s_i (o_i + b) from rank ``end`` to where o_i + b is 0, among low..high."""
         at = np.clip(np.searchsorted(self.scores, -b), low, high)
         return self.weighted[end] - self.weighted[at] + b * (self.weight[end] - self.weight[at])
 

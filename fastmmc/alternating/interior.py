@@ -165,10 +165,7 @@ class _Fixed(NamedTuple):
 
 
 class _Core:
-    """The training of some points: their features Z (m, r), labels and bounds, (m,) each.
-
-    ``proximal`` is added to the diagonal D, ``fixed`` represents the other points.
-    """
+    """The training of some points, (m, r) features Z, while ``fixed`` represents the others."""
 
     def __init__(self, Z, y, bounds, epsilon, proximal, fixed, look_at_clock):
         self._y, self._bounds, self._epsilon = y, bounds, epsilon

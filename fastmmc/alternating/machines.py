@@ -413,10 +413,7 @@ class LibsvmMachine(SupportMachine):
 
 
 class LinearMachine(SupportMachine):
-    """LIBLINEAR on features Z, which also penalises the bias; ``tol`` is its own criterion.
-
-    It visits the points in random order, by ``seed``.
-    """
+    """LIBLINEAR on features Z, which penalises the bias too; ``tol`` is its own criterion."""
 
     def __init__(self, Z, cost, hinge, epsilon, tol, seed, control):
         super().__init__(cost, hinge, epsilon, tol)

@@ -142,10 +142,7 @@ class IterSVMParameters(IterLSSVMParameters, before="kernel"):
 
 
 class IterSVRParameters(IterSVMParameters, before="kernel"):
-    """What the function and the estimator have in common.
-
-    Its defaults hold where another method shows no parameter.
-    """
+    """What the function and the estimator have in common; other methods have its defaults."""
 
     epsilon: float = parameter(
         default=0.0,

@@ -494,10 +494,7 @@ def _draw_sample(problem, rng):
 
 
 def refit_machine(problem, labels):
-    """Train a support vector machine on the final labels; return its solution and its bias.
-
-    Raises OutOfTime if the time limit cuts it short.
-    """
+    """Train a support vector machine on the final labels; return its solution and its bias."""
     machine = _make_machine(problem, "hinge", 0)
     machine.begin(np.where(labels == 1, 1.0, -1.0))
     while not machine.step(REFIT_BUDGET):

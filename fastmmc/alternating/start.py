@@ -85,10 +85,7 @@ def _of_gram(init, K, rng, look):
 
 
 def _far_pair(distances_to, i):
-    """Return the point farthest from point i, and the point farthest from that.
-
-    ``distances_to(i)`` may omit a term that all points share.
-    """
+    """Return the point farthest from point i, and the one farthest from that, by such distances."""
     first = int(np.argmax(distances_to(i)))
     return first, int(np.argmax(distances_to(first)))
 

@@ -12,14 +12,9 @@ TOLERANCE = 1e-4
 
 
 @njit
-def farthest(points, center):
-    """Return the index of the point farthest from a center, the first of equals."""
-    chosen, most = 0, -1.0
-    for i in range(points.shape[0]):
-        square = np.sum((points[i] - center) ** 2)
-        if square > most:
-            most, chosen = square, i
-    return chosen
+def squares(points, center):
+    """Return the squared distances (n,) of points (n, d) from a center."""
+    return np.sum((points - center) ** 2, axis=1)
 
 
 @njit
@@ -29,12 +24,11 @@ def halve(points, shares):
     mean = np.zeros(d)
     for i in range(n):
         mean += points[i] / n
-    one = farthest(points, mean)
-    two = farthest(points, points[one])
+    from_one = squares(points, points[np.argmax(squares(points, mean))])
+    from_two = squares(points, points[np.argmax(from_one)])
     for i in range(n):
-        nearer = np.sum((points[i] - points[one]) ** 2) <= np.sum((points[i] - points[two]) ** 2)
-        shares[0, i] = 1.0 if nearer else 0.0
-        shares[1, i] = 0.0 if nearer else 1.0
+        shares[0, i] = from_one[i] <= from_two[i]
+        shares[1, i] = 1.0 - shares[0, i]
 
 
 @njit

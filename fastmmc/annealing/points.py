@@ -96,10 +96,7 @@ def _in_columns(rows):
 
 
 class Walker:
-    """Passes over the points, with the work space of one start.
-
-    Targets are Weiszfeld's where ``center`` is "median", else means.
-    """
+    """Passes over the points towards medians or means (``center``), with the room of one start."""
 
     def __init__(self, points, center):
         n = points.shape[0]

@@ -66,10 +66,7 @@ def distance_to(X, i, centers, j):
 
 @njit
 def assign(X, centers, labels, sums, sizes):
-    """Assign every object to its nearest prototype, add it to the sums and sizes of the clusters.
-
-    Returns the sum of squared distances.
-    """
+    """Assign every object to its nearest prototype and add it up; return the sum of distances."""
     row = np.empty(centers.shape[0])
     total = 0.0
     for i in range(X.shape[0]):
@@ -313,10 +310,7 @@ def present_cannot_link(X, r, j, o, prototypes, links, rule):
 
 @njit
 def learn_links(X, r, i, j, prototypes, links, rule):
-    """Learn from all constraints of object i, which is row r of X and whose winner is j.
-
-    Returns whether any of its partners counted.
-    """
+    """Learn from the links of object i, row r of X, whose winner is j; tell if there were any."""
     prototypes.learned[:] = 0
     has_learned = False
     for p in range(links.must_start[i], links.must_start[i + 1]):

@@ -28,10 +28,7 @@ LEAST_SHARE = 0.01
 
 
 class BatchSearch(SlicedSearch):
-    """One start of LCVQE or CVQE: rounds until prototypes come back.
-
-    A round assigns the (n, d) rows, enforces the constraints and takes the means.
-    """
+    """One start of LCVQE or CVQE: rounds until prototypes come back."""
 
     def __init__(self, plan, rows, rng):
         super().__init__()
@@ -85,11 +82,7 @@ class BatchSearch(SlicedSearch):
             kernels.assign(X, self._centers, *found)
 
     def _measure(self, centers):
-        """Set what constraints are judged by for these prototypes: squared distances.
-
-        Of the constrained objects to them and, for CVQE, between them, with the nearest other one.
-        A generator of costs.
-        """
+        """Set the distances by which constraints are judged for these prototypes; yields costs."""
         k = centers.shape[0]
         self._distances = np.empty((self._objects.size, k))
         for block in row_blocks(self._objects.size, self._width, ROWS):
@@ -101,10 +94,7 @@ class BatchSearch(SlicedSearch):
             self._nearest = np.argmin(self._between + np.diag(np.full(k, np.inf)), axis=1)
 
     def _end_round(self):
-        """Enforce the constraints, move the prototypes, rate both; return whether to stop.
-
-        A generator of costs.
-        """
+        """Enforce constraints, move prototypes, rate both; return whether to stop; yields costs."""
         before = self._assigned[self._objects]
         labels = before.copy()
         yield from self._enforce(labels)

@@ -166,10 +166,7 @@ class OnlineSearch(SlicedSearch):
         return self.n_moves / (self._plan.max_iter * self._rows.shape[0])
 
     def finish(self):
-        """Assign every point to its nearest prototype, and drop prototypes that are little used.
-
-        If squared distances overflow, the objective is infinite and the status NUMERICAL.
-        """
+        """Assign every point to its nearest prototype, and drop prototypes that are little used."""
         if self.centers is None:
             self.centers = self._first.take()
         labels, total = self._assign()

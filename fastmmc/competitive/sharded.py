@@ -377,10 +377,7 @@ def _open_workers(n_jobs, n_workers):
 
 
 def _teach(X, members, ids, links, centers, wins, rule):
-    """Return the lesson of a worker that presents these places of its shard, in this order.
-
-    It learns on copies of the common prototypes and wins.
-    """
+    """Return the lesson of a worker that presents these places of its shard, in this order."""
     centers, wins = centers.copy(), wins.copy()
     ids, members = _own_array(ids), _own_array(members)
     links = kernels.Links(*map(_own_array, links))._replace(seen=links.seen.copy())

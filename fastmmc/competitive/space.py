@@ -74,10 +74,7 @@ def make_space(points, checked, seed, look=lambda ahead=0.0: None):
 
 
 def make_space_in_time(points, checked, seed, k, control):
-    """Return what :func:`make_space` does, of few landmarks if time is short, and the control.
-
-    Time is kept for the last assignment to k prototypes.
-    """
+    """Do as :func:`make_space`, with few landmarks if time is short; return the control as well."""
     n = points.shape[0]
     rank = 0 if checked is None or checked[1].is_pivoted else checked[1].rank
     last = ASSIGN_SECONDS * n * rank * k
@@ -190,10 +187,7 @@ def space_params(space):
 
 
 def check_magnitude(rows, what="X"):
-    """Refuse finite rows the squared distances of which may overflow; ``what`` names them.
-
-    Prototypes that learned such objects never come back.
-    """
+    """Refuse finite rows (``what``) whose squares may overflow: prototypes would be lost."""
     most = largest_size(rows.data if issparse(rows) else rows)
     if not most <= LARGEST:
         raise ValueError(

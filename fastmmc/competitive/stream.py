@@ -126,10 +126,7 @@ class Stream:
                 setattr(self, name, unique_pairs(waiting))
 
     def _take_links(self, X, labels, labels_as):
-        """Return the links of objects to earlier ones, and remember those in constraints.
-
-        ``labels`` are known labels or None.
-        """
+        """Return the links of objects to earlier ones, and remember those in constraints."""
         n, first = X.shape[0], self.n_seen
         if labels is None:
             if not (len(self.must) or len(self.cannot)):
@@ -160,10 +157,7 @@ class Stream:
         return kernels.Links(memory=memory, seen=seen, own=own, **lists)
 
     def _take_pairs(self, name, ids, n):
-        """Remove the pairs whose later object is in the chunk, and return those remembered.
-
-        As objects of the chunk, and places of the earlier ones in the memory, which rise.
-        """
+        """Remove pairs that the chunk completes; return its objects and the others' places."""
         first = self.n_seen
         pairs = getattr(self, name)
         due = pairs[:, 1] < first + n

@@ -97,10 +97,7 @@ def add(out, row, factor):
 
 @njit
 def note_sign(score, i, codes, state, n_planes, hold):
-    """Set the label and the code of a point of two clusters.
-
-    Returns whether the label changed, and whether the point is inside the margin of its label.
-    """
+    """Set label and code of a point; return whether it changed, and whether it is in the margin."""
     labels, value, pos = state.labels, state.value, state.pos
     label = labels[i] if hold else int(score >= 0.0)
     changed = label != labels[i]
@@ -194,10 +191,7 @@ def note_winner(scores, i, planes, state, n_planes, hold):
 
 @njit
 def look_at_winners(points, W, b, planes, state, n_planes, hold, budget):
-    """Pass over points of k clusters, of which the highest score W[p] . x + b[p] wins.
-
-    Otherwise as :func:`look_at_signs`.
-    """
+    """Do as :func:`look_at_signs` for k clusters, of which the highest W[p] . x + b[p] wins."""
     sums, codes, pos = planes.sums, planes.codes, state.pos
     n, k = state.labels.size, b.size
     scores = np.empty(k)

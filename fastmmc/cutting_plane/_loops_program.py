@@ -74,10 +74,7 @@ def is_alone(A, free, f):
 
 @njit
 def longest_step(Q, A, a, free, target):
-    """Return the share of the way to the target within the bounds, and the blocking place or -1.
-
-    Ties go to the lowest variable.
-    """
+    """Return the share of the way to the target within the bounds, and what blocks it, or -1."""
     lengths = np.sqrt(np.diag(Q))[free]
     most, total = largest(target), (lengths * np.abs(target)).sum()
     share, blocking = 1.0, -1

@@ -283,10 +283,7 @@ def pass_seconds(k, size):
 
 
 def _first_centers(problem, rng):
-    """Return the means of the first clusters, (k, d), that of all points for an empty one.
-
-    None if they are random, or there is no time.
-    """
+    """Return the means of the first clusters, (k, d); None if they are random, or time is short."""
     rows, init, k = problem.rows, problem.call.init, problem.k
     if not isinstance(init, str):
         centers = np.tile(problem.mean, (k, 1))

@@ -255,11 +255,7 @@ def update_cache(matrix, y, origin, cache, flips, c, n_flips, free):
 
 @njit
 def evolve(problem, pop, patience, max_iter, budget):
-    """Make generations, one slice of them (Gieseke et al. 2009, Algorithm 1).
-
-    Returns True when there were ``patience`` generations without a better fitness, or max_iter in
-    all.
-    """
+    """Make generations (Gieseke et al. 2009, Algorithm 1); return whether the last one was made."""
     R, dense, diag, root = problem.matrix, problem.dense, problem.diag, problem.root
     lower, upper, tol = problem.lower, problem.upper, problem.tol
     y, cache, slot, fitness, n_plus = pop.y, pop.cache, pop.slot, pop.fitness, pop.n_plus

@@ -168,10 +168,7 @@ class EvolutionSearch(SlicedSearch):
         return stale >= call.patience or (yield from self._is_local_optimum())
 
     def _flip_best(self, sets):
-        """Flip sets of labels of the best individual, (m, s), one after the other.
-
-        Those are left out that no longer lower F within the bounds.
-        """
+        """Flip sets of labels of the best individual, (m, s), in turn where that still lowers F."""
         problem, pop, own = self._problem, self._population, self._population.slot[0]
         y, cache = pop.y[own], pop.cache[own]
         for points in sets:

@@ -26,10 +26,7 @@ class Machine(NamedTuple):
 
 
 def train_soft(K, y, C):
-    """Train with the hinge loss, min |w|^2 + 2 C sum_i max(0, 1 - y_i f_i), labels ``y`` -1 and 1.
-
-    The value is never below the optimum.
-    """
+    """Train with the hinge loss on labels ``y`` -1 and 1; the value is never below the optimum."""
     cp = import_cvxpy()
     # Solvers have absolute tolerances, which are meant for values of about 1.
     scale = mean_diagonal(K) or 1.0
@@ -100,10 +97,7 @@ def make_model(machine, data, constant):
 
 
 def centre(K):
-    """Return H K H with H = I - e e^T / n: the points' mean moves to the origin of feature space.
-
-    It is exactly 0 where only rounding is left.
-    """
+    """Return H K H with H = I - e e^T / n, exactly 0 where only rounding is left."""
     means = K.mean(axis=0)
     centred = K - means - means[:, None] + means.mean()
     if np.abs(centred).max() <= 1e-13 * np.abs(K).max():
