@@ -422,18 +422,17 @@ def _check_training(call, kernel, form, points, weights):
 
 def _weight_bounds(call, weights):
     """Return what the points of cluster 1 may weigh."""
-    total, bounds = weights.sum(), None
+    counted = call.target_sizes is not None or call.min_size != 1 or call.max_size is not None
+    if counted and call.sample_weight is not None:
+        raise ValueError(
+            "target_sizes, min_size and max_size count points and cannot go with sample_weight; "
+            "give balance"
+        )
+    total = weights.sum()
     if (weights == np.rint(weights)).all() and total <= 2**53:  # as many equal points
-        bounds = binary_bounds(int(total), **values(call, SizeParameters))
-    if call.sample_weight is not None:
-        if call.target_sizes is not None or call.min_size != 1 or call.max_size is not None:
-            raise ValueError(
-                "target_sizes, min_size and max_size count points and cannot go with "
-                "sample_weight; give balance"
-            )
-    if bounds is None:
-        bounds = 0.5 * (1.0 - call.balance) * total, 0.5 * (1.0 + call.balance) * total
-    return WeightBounds(weights, *bounds)
+        return WeightBounds(weights, *binary_bounds(int(total), **values(call, SizeParameters)))
+    half = 0.5 * total
+    return WeightBounds(weights, (1.0 - call.balance) * half, (1.0 + call.balance) * half)
 
 
 def _make_result(problem, outcome, params, counts):

@@ -406,10 +406,7 @@ def pull_linear(D, labels, must, cannot, pulls):
 
 @njit
 def enforce_pairs(D, between, nearest, labels, pairs, is_must):
-    """Change labels of linked objects as CVQE does: the best of all pairs of clusters.
-
-    ``between`` are the distances of prototypes, (k, k), ``nearest`` is each one's next one.
-    """
+    """Change labels of linked objects as CVQE does: the best of all pairs of clusters."""
     for c in range(pairs.shape[0]):
         a, b = pairs[c, 0], pairs[c, 1]
         if (labels[a] != labels[b]) == is_must:

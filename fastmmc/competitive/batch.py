@@ -177,10 +177,7 @@ class BatchSearch(SlicedSearch):
         )
 
     def _pull(self, labels):
-        """Return with what weights violated constraints pull prototypes, and the penalty.
-
-        What they pull to, one column each, are the prototypes or the constrained objects.
-        """
+        """Return the pulls of violated constraints, to prototypes or objects, and their penalty."""
         k = self._plan.k
         links = labels, self._must, self._cannot
         if self._plan.pairwise:

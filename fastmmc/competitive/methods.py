@@ -269,11 +269,7 @@ def _cluster(method, call, control):
             lambda index: search(plan, rows, restart_stream(seed, index)), call.n_init, control
         )
     best = outcome.best
-    common = {
-        one.name
-        for group in (SharedParameters, LinkRules, LinkedObjects)
-        for one in declared(group)
-    }
+    common = {o.name for g in (SharedParameters, LinkRules, LinkedObjects) for o in declared(g)}
     params = {n: value for n, value in values(call, type(call)).items() if n not in common}
     if method not in BATCH:
         params["min_share"] = plan.min_share

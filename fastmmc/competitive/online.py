@@ -103,7 +103,11 @@ def take_links(rows, partners, members, unseen):
     the compiled loops. The links number members by their place among these, and partners by their
     place among the objects. With ``unseen`` they count only once they have been presented.
     """
-    (cannot_start, cannot), (must_start, must) = (_take_lists(*one, members) for one in partners)
+    shape = (rows.shape[0],) * 2
+    lists = [csr_array((of, of, start), shape=shape)[members] for start, of in partners]
+    (cannot_start, cannot), (must_start, must) = (
+        (one.indptr.astype(np.int64), one.data) for one in lists
+    )
     constrained = members[np.diff(cannot_start) + np.diff(must_start) > 0]
     objects = np.unique(np.concatenate((constrained, cannot, must)))
     place = np.full(rows.shape[0], -1, dtype=np.int64)
@@ -118,13 +122,6 @@ def take_links(rows, partners, members, unseen):
         must_start=must_start,
         must=place[must],
     )
-
-
-def _take_lists(start, partners, members):
-    """Return the lists of the members from compressed rows."""
-    n = start.size - 1
-    taken = csr_array((partners, partners, start), shape=(n, n))[members]
-    return taken.indptr.astype(np.int64), taken.data
 
 
 class OnlineSearch(SlicedSearch):

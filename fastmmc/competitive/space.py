@@ -59,10 +59,7 @@ def check_space(points, features, kernel, rank, landmarks, rank_tol):
 
 
 def make_space(points, checked, seed, look=lambda ahead=0.0: None):
-    """Return the space that :func:`check_space` describes, and the (n, d) points as its rows.
-
-    What ``look(ahead)`` raises ends the making of features.
-    """
+    """Return the space that :func:`check_space` describes, and the (n, d) points as its rows."""
     if checked is None:
         return Space(points.shape[1], points.dtype), points
     kernel, form = checked
@@ -164,10 +161,7 @@ def assign_rows(rows, centers):
 
 
 def assign_again(rows, centers, labels, kept):
-    """Return what :func:`assign_rows` does for ``centers[kept]``, from its labels for all centers.
-
-    Only rows whose prototype is not kept are compared with the others.
-    """
+    """Do as :func:`assign_rows` for ``centers[kept]``, with labels for all centers at hand."""
     place = np.full(centers.shape[0], -1, dtype=np.int64)
     place[kept] = np.arange(kept.size)
     centers, labels = centers[kept], place[labels]

@@ -8,6 +8,7 @@ prototypes are taken.
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -82,10 +83,7 @@ class Stream:
                 raise ValueError(f"{name} has values that cannot be")
 
     def present(self, rows, rule, memory_size, constraints=None):
-        """Present a chunk, (n, d) rows of the space, with its :class:`ChunkConstraints`, if any.
-
-        Returns which prototype was nearest to each object at that moment, (n,) int64.
-        """
+        """Present a chunk, (n, d) rows; return which prototype was nearest to each object then."""
         self.memory_size = memory_size
         # Those of before are shown by an estimator, or mapped read-only from a file.
         self.centers, self.wins = np.array(self.centers), np.array(self.wins)
@@ -96,11 +94,9 @@ class Stream:
             labels, labels_as = constraints.labels, constraints.labels_as
         nearest = []
         for part in self._parts(X.shape[0], labels):
-            own = None if labels is None else labels[part]
-            links = self._take_links(X[part], own, labels_as)
+            links = self._take_links(X[part], None if labels is None else labels[part], labels_as)
             each = np.arange(links.own.size)
-            found = present(X[part], each, each, self.centers, self.wins, links, rule)
-            nearest.append(found[0])
+            nearest.append(present(X[part], each, each, self.centers, self.wins, links, rule)[0])
             self.n_seen += each.size
         return nearest[0] if len(nearest) == 1 else np.concatenate(nearest)
 
@@ -171,8 +167,7 @@ class Stream:
         return later[remembered] - first, place[remembered]
 
 
-@dataclass(frozen=True, eq=False)
-class ChunkConstraints:
+class ChunkConstraints(NamedTuple):
     """New constraints of a chunk; pairs hold numbers of the stream, the earlier object first."""
 
     must: np.ndarray  # (p, 2) int64, each once

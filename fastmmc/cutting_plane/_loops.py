@@ -144,10 +144,7 @@ def look_at_signs(points, W, b, planes, state, n_planes, hold, budget):
 
 @njit
 def best_two(scores):
-    """Return the places of the highest score and of the next one, the lowest of equal ones.
-
-    With one score the next one is -1.
-    """
+    """Return the places of the two highest scores, the first of equal ones; -1 if none is next."""
     best, second = 0, -1
     for p in range(1, scores.size):
         if scores[p] > scores[best]:

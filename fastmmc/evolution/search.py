@@ -69,11 +69,7 @@ def make_problem(factor, diag, plan):
 
 
 def make_population(problem, y, nu, random):
-    """Return what the compiled loops work on, its individuals in the order of their fitness.
-
-    ``y`` are the labels -1, +1 of the first individuals, (mu, n) int8, and ``random`` is the state
-    of the random numbers, (1,) uint64.
-    """
+    """Return the Population of these labels, (mu, n) int8, in the order of their fitness."""
     mu, n = y.shape
     dense = problem.dense
     caches = _cached(problem.matrix, y)

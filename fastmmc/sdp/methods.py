@@ -182,10 +182,7 @@ def _duration(seconds):
 
 
 class _Data(NamedTuple):
-    """The points of a call, or their kernel values, and their Gram matrix ``K``, not centred.
-
-    ``mean`` is what was subtracted from the points, None unless the kernel is linear.
-    """
+    """The points of a call less their ``mean``, if any, and their Gram matrix, not centred."""
 
     points: np.ndarray
     mean: np.ndarray | None
