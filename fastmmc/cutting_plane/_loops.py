@@ -97,49 +97,21 @@ def add(out, row, factor):
 
 @njit
 def note_sign(score, i, codes, state, n_planes, hold):
-    """Set label and code of a point; return whether it changed, and whether it is in the margin."""
+    """Do as :func:`note_winner` for a point of two clusters."""
     labels, value, pos = state.labels, state.value, state.pos
-    label = labels[i] if hold else int(score >= 0.0)
-    changed = label != labels[i]
-    if changed:
-        labels[i] = label
+    before = labels[i]
+    now = before if hold else int(score >= 0.0)
+    if now != before:
+        labels[i] = now
         pos[CHANGED] += 1
     value[HINGE] += max(0.0, 1.0 - abs(score))
-    slack = 1.0 - (2.0 * label - 1.0) * score
+    slack = 1.0 - (2.0 * now - 1.0) * score
     inside = slack > 0.0
     codes[n_planes, i] = int(inside)
     if inside:
         value[HELD] += slack
         pos[INSIDE] += 1
-    return changed, inside
-
-
-@njit
-def look_at_signs(points, W, b, planes, state, n_planes, hold, budget):
-    """Pass over points of two clusters, whose label is the sign of W[0] . x + b[0].
-
-    ``hold`` keeps the labels, whatever the scores are. Returns whether the pass has ended within
-    the budget of elementary operations.
-    """
-    sums, codes, labels, pos = planes.sums, planes.codes, state.labels, state.pos
-    w, bias = W[0], b[0]
-    n = labels.size
-    while pos[ROW] < n and budget > 0:
-        i = pos[ROW]
-        row = row_of(points, i)
-        size = row[-1].size
-        pos[ROW] += 1
-        budget -= 2 * size + 1
-        changed, inside = note_sign(dot(row, w) + bias, i, codes, state, n_planes, hold)
-        sign = 2.0 * labels[i] - 1.0
-        if changed:
-            for k in range(n_planes):
-                if codes[k, i] > 0:
-                    add(sums[k, 0], row, 2.0 * sign)
-                    budget -= size
-        if inside:
-            add(sums[n_planes, 0], row, sign)
-    return pos[ROW] == n
+    return before, now, 1 - now if inside else -1
 
 
 @njit
@@ -187,27 +159,42 @@ def note_winner(scores, i, planes, state, n_planes, hold):
 
 
 @njit
-def look_at_winners(points, W, b, planes, state, n_planes, hold, budget):
-    """Do as :func:`look_at_signs` for k clusters, of which the highest W[p] . x + b[p] wins."""
+def look(points, W, b, planes, state, n_planes, several, hold, budget):
+    """Pass over the points: the highest score W[p] . x + b[p] wins, or the sign of the only one.
+
+    ``several`` says which, True or None, so that Numba drops the branches for the other kind.
+    ``hold`` keeps the labels, whatever the scores are. Returns whether the pass has ended within
+    the budget of elementary operations.
+    """
     sums, codes, pos = planes.sums, planes.codes, state.pos
-    n, k = state.labels.size, b.size
+    n, k, w, bias = state.labels.size, b.size, W[0], b[0]
     scores = np.empty(k)
+    least, n_sums = (1, 1) if several is None else (0, 2)
     while pos[ROW] < n and budget > 0:
         i = pos[ROW]
         row = row_of(points, i)
         size = row[-1].size
         pos[ROW] += 1
-        budget -= (k + 2) * size + 1
-        for p in range(k):
-            scores[p] = dot(row, W[p]) + b[p]
-        before, now, rival = note_winner(scores, i, planes, state, n_planes, hold)
+        budget -= (k + n_sums) * size + 1
+        if several is None:
+            before, now, rival = note_sign(dot(row, w) + bias, i, codes, state, n_planes, hold)
+        else:
+            for p in range(k):
+                scores[p] = dot(row, W[p]) + b[p]
+            before, now, rival = note_winner(scores, i, planes, state, n_planes, hold)
         if before != now:
             for plane in range(n_planes):
-                if codes[plane, i] >= 0:
-                    add(sums[plane, before], row, -1.0)
-                    add(sums[plane, now], row, 1.0)
-                    budget -= 2 * size
+                if codes[plane, i] >= least:
+                    if several is None:
+                        add(sums[plane, 0], row, 4.0 * now - 2.0)
+                    else:
+                        add(sums[plane, before], row, -1.0)
+                        add(sums[plane, now], row, 1.0)
+                    budget -= n_sums * size
         if rival >= 0:
-            add(sums[n_planes, now], row, 1.0)
-            add(sums[n_planes, rival], row, -1.0)
+            if several is None:
+                add(sums[n_planes, 0], row, 2.0 * now - 1.0)
+            else:
+                add(sums[n_planes, now], row, 1.0)
+                add(sums[n_planes, rival], row, -1.0)
     return pos[ROW] == n

@@ -88,8 +88,8 @@ class _WorkingSet:
 
     def look(self, weights, budget, hold=False):
         """Continue a pass, which may hold the labels; return whether it has ended."""
-        W, b, state = weights.W, weights.b, self._pass
-        ended = self._look(self._points, W, b, self._planes, state, self.n_planes, hold, budget)
+        state, given = self._pass, (self._points, weights.W, weights.b, self._planes)
+        ended = loops.look(*given, state, self.n_planes, self._several, hold, budget)
         # Labels that the pass changed, and points that it found inside the margin.
         _, self.n_changed, self.n_inside = state.pos.tolist()
         # The slack xi that the weights need for all constraints, and at the present labels.
@@ -182,7 +182,7 @@ class _WorkingSet:
 class SignSet(_WorkingSet):
     """Planes of two clusters: sums of s_i x_i over the points of a constraint."""
 
-    _look = staticmethod(loops.look_at_signs)
+    _several = None  # of scores, True or None as the loop takes it
 
     def __init__(self, rows, mean, C, balance):
         super().__init__(rows, mean, C, balance, 1, 2, np.int8)
@@ -220,7 +220,7 @@ class WinnerSet(_WorkingSet):
     ``constant`` is the square of the constant feature that every point has besides.
     """
 
-    _look = staticmethod(loops.look_at_winners)
+    _several = True
 
     def __init__(self, rows, mean, C, balance, k, constant):
         self._constant = np.sqrt(constant)
