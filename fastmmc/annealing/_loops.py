@@ -65,9 +65,3 @@ def label_distances(points, centers, labels, distances):
             gap = points[i, f] - centers[labels[i], f]
             square += gap * gap
         distances[i] = np.sqrt(square)
-
-
-@njit
-def accepts(change, temperature, uniform):
-    """Return whether annealing accepts a change: uniform <= min(1, exp(-change / temperature))."""
-    return change <= 0.0 or uniform <= np.exp(-change / temperature)

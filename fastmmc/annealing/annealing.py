@@ -1,5 +1,6 @@
 """The paper's search: representatives are split and moved, and annealing accepts or refuses."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -261,7 +262,8 @@ class AnnealingSearch(Search):
     def _accepts(self, state, proposal, temperature):
         """Return whether annealing accepts the proposal (equation 6)."""
         change = proposal.objective - state.objective
-        accepted = kernels.accepts(change, temperature, self._rng.random())
+        drawn = self._rng.random()
+        accepted = change <= 0.0 or (temperature > 0.0 and drawn <= math.exp(-change / temperature))
         self.n_moves += accepted
         return accepted
 

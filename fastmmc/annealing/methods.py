@@ -1,7 +1,6 @@
 """Clustering by the sum of plain distances: SAMMC, and a memetic search for the same objective."""
 
 import dataclasses
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -192,14 +191,6 @@ def _check_init(init, k, n_features):
     return init
 
 
-def _distinct_points(points, k):
-    """Return the distinct points in float64 if there are no more than k of them, else None."""
-    _, first = distinct_rows(points, k)
-    if first.size > k:
-        return None
-    return np.unique(dense_rows(points, first), axis=0).astype(np.float64)
-
-
 @function_of(_SAMMCCall)
 def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
     """Cluster large data by the sum of the plain distances to the nearest centers.
@@ -275,13 +266,14 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
             "search='annealing' has"
         )
     init, patience = _check_init(call.init, k, d), call.patience or PATIENCE[call.search]
-    plan = dataclasses.replace(call, k=k, init=init, patience=patience)
     _check_scale(rows)
     seed = fixed_seed(call.random_state)
-    distinct = _distinct_points(rows, k)
-    if distinct is None and not isinstance(rows, np.ndarray):
+    kind, (_, first) = SEARCHES[call.search], distinct_rows(rows, k)
+    if first.size <= k:
+        kind, init = Settled, np.unique(dense_rows(rows, first), axis=0).astype(np.float64)
+    elif not isinstance(rows, np.ndarray):
         _check_spread(rows)
-    kind = SEARCHES[plan.search] if distinct is None else partial(Settled, distinct)
+    plan = dataclasses.replace(call, k=k, init=init, patience=patience)
     points = Points(rows)
 
     with show_progress(control) as control:

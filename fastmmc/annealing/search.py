@@ -16,9 +16,7 @@ class Search(SlicedSearch):
     def __init__(self, plan, points, rng):
         """Prepare a start of a call with nothing left open."""
         super().__init__()
-        self._plan = plan
-        self._points = points
-        self._rng = rng
+        self._plan, self._points, self._rng = plan, points, rng
         self._walker = Walker(points, plan.center)
         self.centers = None
         self.representatives = None
@@ -44,11 +42,7 @@ class Search(SlicedSearch):
 
 
 class Settled(Search):
-    """The search where each distinct point can have a center of its own: nothing is left to do."""
-
-    def __init__(self, distinct, *args):
-        super().__init__(*args)
-        self._distinct = distinct
+    """The search where each distinct point, in ``init``, has a center: nothing is left to do."""
 
     def finish(self):
         """Give every point to its nearest center."""
@@ -57,6 +51,6 @@ class Settled(Search):
 
     def _run(self):
         """Take the distinct points; there are no steps."""
-        self.centers = self._distinct
+        self.centers = self._plan.init
         self._record(0.0)
         yield from ()

@@ -1,5 +1,7 @@
 """Passes over the points, Weiszfeld's steps, descent, and the parts that stand for points."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -8,6 +10,7 @@ from scipy.stats import multivariate_normal
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing import _loops_mixture as mixture
 from fastmmc.annealing import points as points_module
+from fastmmc.annealing.annealing import AnnealingSearch
 from fastmmc.annealing.points import (
     Points,
     Walker,
@@ -145,11 +148,17 @@ def test_a_brief_descent_ends_and_gains(points, monkeypatch):
 
 
 def test_annealing_accepts_as_equation_6_says():
-    assert kernels.accepts(-1.0, 1e-9, 1.0) and kernels.accepts(0.0, 1e-9, 1.0)
-    uniforms = np.random.default_rng(0).random(20_000)
-    share = np.mean([kernels.accepts(0.7, 0.5, u) for u in uniforms])
+    search = SimpleNamespace(n_moves=0, _rng=np.random.default_rng(0))
+
+    def accepts(change, temperature):
+        states = SimpleNamespace(objective=1.0), SimpleNamespace(objective=1.0 + change)
+        return AnnealingSearch._accepts(search, *states, temperature)
+
+    assert all(accepts(-1.0, 1e-9) and accepts(0.0, 1e-9) for _ in range(100))
+    assert search.n_moves == 200
+    share = np.mean([accepts(0.7, 0.5) for _ in range(20_000)])
     assert share == pytest.approx(np.exp(-1.4), abs=0.01)
-    assert not any(kernels.accepts(1.0, 1e-12, u) for u in uniforms[:100] + 1e-9)
+    assert not any(accepts(1.0, 1e-12) for _ in range(100))
 
 
 @pytest.mark.parametrize("is_full", [True, False], ids=["full", "diagonal"])
