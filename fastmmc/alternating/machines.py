@@ -141,11 +141,8 @@ class SupportMachine(_Machine):
     """What the machines for the hinge and the Laplacian loss share."""
 
     def __init__(self, cost, hinge, epsilon, tol):
-        self._cost = cost
-        self._hinge = hinge
-        self._epsilon = epsilon
-        self._tol = tol
-        self._gap_tol = tol
+        self._cost, self._hinge, self._epsilon = cost, hinge, epsilon
+        self._tol = self._gap_tol = tol
         self.u = np.zeros(cost.size)
         self.scores = np.zeros(cost.size)
         self.bias = 0.0

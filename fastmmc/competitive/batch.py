@@ -32,8 +32,7 @@ class BatchSearch(SlicedSearch):
 
     def __init__(self, plan, rows, rng):
         super().__init__()
-        self._plan = plan
-        self._rows = rows
+        self._plan, self._rows = plan, rows
         self._first = FirstPrototypes(plan.init, rows, plan.k, rng)
         must, cannot = plan.constraints.must, plan.constraints.cannot
         self._objects = np.unique(np.concatenate((must.ravel(), cannot.ravel())))
@@ -218,9 +217,6 @@ def _digest(centers):
 
 def _squared_norms(rows):
     """Return the sum of the squared norms of the rows, and the largest one."""
-    total = largest = 0.0
-    for block in gen_batches(rows.shape[0], ROWS):
-        norms = row_norms(rows[block].astype(np.float64, copy=False), squared=True)
-        total += float(norms.sum())
-        largest = max(largest, float(norms.max()))
-    return total, largest
+    blocks = (rows[block] for block in gen_batches(rows.shape[0], ROWS))
+    norms = [row_norms(one.astype(np.float64, copy=False), squared=True) for one in blocks]
+    return sum(float(one.sum()) for one in norms), max(float(one.max()) for one in norms)

@@ -398,12 +398,9 @@ def _make_features(points, kernel, form, seed, k, control):
     try:
         if form.rank is not None:
             # A pass over them comes next, and cannot be left out.
-            spare = pass_seconds(k, n * form.rank)
-
-            def look(ahead=0.0):
-                control.check_time(ahead + spare)
-
-            return form_features(points, kernel, form, seed, look), False
+            last = pass_seconds(k, n * form.rank)
+            given = points, kernel, form, seed
+            return form_features(*given, lambda ahead=0.0: control.check_time(ahead + last)), False
         if control.max_time is not None:
             control.check_time(eigh_seconds(n))
         memory.check_memory(

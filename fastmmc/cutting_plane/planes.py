@@ -55,9 +55,7 @@ class _WorkingSet:
     def __init__(self, rows, mean, C, balance, n_blocks, n_extra, code_type):
         of = (rows.indptr, rows.indices, rows.data) if issparse(rows) else (rows,)
         self._points = tuple(map(read_only, of))
-        self._mean = mean
-        self._C = C
-        self._balance = balance
+        self._mean, self._C, self._balance = mean, C, balance
         self.n, self._d = rows.shape
         self.labels = np.zeros(self.n, dtype=code_type)
         self.n_planes = 0

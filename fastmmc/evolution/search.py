@@ -115,8 +115,7 @@ class EvolutionSearch(SlicedSearch):
 
     def __init__(self, factor, diag, plan, rng):
         super().__init__()
-        self._factor = factor
-        self._plan = plan
+        self._factor, self._plan = factor, plan
         self._problem = make_problem(factor, diag, plan)
         self._next_proof = plan.n
         self._first = plan.first_labels(rng)
