@@ -251,11 +251,8 @@ class AnnealingSearch(Search):
             return centers
         # Near enough, and a function of the state alone: the final descent is over all points.
         for _ in range(MEDIAN_STEPS):
-            distances = distances_to(means, centers, labels)
-            pulls = kernels.sum_pulls(
-                means, sizes, labels, distances, self._points.least, len(centers)
-            )
-            targets = weiszfeld_targets(centers, *pulls)
+            given = means, sizes, labels, distances_to(means, centers, labels), self._points.least
+            targets = weiszfeld_targets(centers, *kernels.sum_pulls(*given, len(centers)))
             centers = centers + self._walker.relaxation * (targets - centers)
         return centers
 

@@ -27,8 +27,7 @@ from fastmmc.kernels.block_factor import SampleRun, sample_size
 def search_in_blocks(call, control, solve_sample):
     """Return the result of :func:`sammc`, which ``solve_sample`` is, on points in blocks."""
     blocks = make_blocks(call.X, n_jobs=call.n_jobs)
-    n = blocks.shape[0]
-    k = validation.check_cluster_count(call.k, n)
+    k = validation.check_cluster_count(call.k, blocks.shape[0])
     run = SampleRun(call, blocks, sample_size(k, 1))
     if run.is_whole:
         return run.of_all(solve_sample)

@@ -151,11 +151,7 @@ class _WorkingSet:
         """Set the products of the rows of the balance: zero, as centred features are balanced."""
 
     def solve(self):
-        """Solve the program at the present labels, with the rows of the balance so far.
-
-        Returns the weights, and whether the solver finished.
-        The weights solve the whole program once :meth:`tighten` has nothing to add.
-        """
+        """Solve the program with rows of the balance so far; return weights, and if it ended."""
         planes, A, r = self._program()
         m = self._extra.size + 1
         size = m + self.n_planes

@@ -203,9 +203,7 @@ def flips_of(generation, n, fixed):
 
     t counts from 1: at t = 0 all n labels would flip, which changes nothing.
     """
-    if fixed > 0:
-        return fixed
-    return max(1, n // (generation + 2))
+    return fixed if fixed > 0 else max(1, n // (generation + 2))
 
 
 @njit
