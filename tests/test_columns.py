@@ -940,7 +940,7 @@ def test_dates_that_are_numbers_are_warned_of(form, kind):
 def test_suspect_values_of_many_columns_are_warned_of_together():
     frame = pd.DataFrame({f"v{i}": np.arange(N) / (7 + i) for i in range(5)})
     frame.loc[[2, 17], :] = -999
-    with pytest.warns(UserWarning, match="columns 'v0', 'v1', 'v2' and 2 more, such as -999 in 2"):
+    with pytest.warns(UserWarning, match="columns 'v0', 'v1', 'v2', 'v3', 'v4', such as -999 in 2"):
         fastmmc.cluster(frame, 2, random_state=0)
 
 

@@ -81,7 +81,7 @@ def test_bounds():
             "no sizes of 3 .* none of cluster 0",
         ),
         ({"max_size": 3}, "no sizes of 3 clusters"),
-        ({"max_size": 4, "known": np.zeros(10, dtype=int)}, r"10 of them .*rows 0, 1, 2 .*most 4"),
+        ({"max_size": 4, "known": np.zeros(10, dtype=int)}, r"10 of them .*rows 0, 1, 2, .*most 4"),
         ({"balance": 0.5, "known": np.zeros(10, dtype=int)}, "known labels fix"),
     ],
 )

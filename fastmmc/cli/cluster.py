@@ -14,7 +14,7 @@ from fastmmc.core.declare import declared
 from fastmmc.core.execution import one_call
 from fastmmc.core.files import gathering
 from fastmmc.core.status import Status
-from fastmmc.data.columns import counted
+from fastmmc.core.words import counted
 from fastmmc.plotting import ClusterDisplay, write_report
 from fastmmc.plotting.base import import_pyplot
 from fastmmc.plotting.report import import_bokeh

@@ -11,7 +11,7 @@ from fastmmc.cli import common, sources, tables
 from fastmmc.cli.common import is_whole
 from fastmmc.cli.tables import SameColumns
 from fastmmc.core import saving
-from fastmmc.data.columns import counted
+from fastmmc.core.words import counted
 
 # What earlier versions saved beside the columns.
 OLD_KEYS = {"mean", "scale"}

@@ -20,9 +20,10 @@ from fastmmc.cli.common import STANDARD_INPUT
 from fastmmc.cli.sources import tell_unless_plain
 from fastmmc.cli.tables import BadRow, Layout
 from fastmmc.core.files import is_replaced, naming, replacing
+from fastmmc.core.words import counted
 from fastmmc.data.cells import is_missing
 from fastmmc.data.coding import fit_coding, kinds_of, plain_coding
-from fastmmc.data.columns import IDS, LARGEST, counted
+from fastmmc.data.columns import IDS, LARGEST
 from fastmmc.data.frames import Values
 
 BLOCK = 2**20  # bytes of a file that are looked at again at a time

@@ -12,6 +12,7 @@ from fastmmc import datasets
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import PARQUET, STANDARD_INPUT
 from fastmmc.cli.tables import TABLES, Columns, SameColumns, errors_about
+from fastmmc.core.words import counted, first_of
 from fastmmc.data.cells import is_missing
 from fastmmc.data.coding import (
     Coding,
@@ -21,7 +22,7 @@ from fastmmc.data.coding import (
     plain_coding,
     undecided_mark,
 )
-from fastmmc.data.columns import LARGEST, check_finite, counted, first_of
+from fastmmc.data.columns import LARGEST, check_finite
 from fastmmc.data.frames import Frame, read_frame
 from fastmmc.data.links import find_conflicts
 

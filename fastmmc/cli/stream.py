@@ -25,7 +25,7 @@ from fastmmc.cli.resumable import ANEW, BadRows, Output, Place, Source, check_sa
 from fastmmc.core import validation
 from fastmmc.core.files import is_replaced, locked
 from fastmmc.core.saving import check_type, make_checked, read_archive
-from fastmmc.data.columns import counted
+from fastmmc.core.words import counted
 from fastmmc.registry import METHODS
 
 STREAMING = {

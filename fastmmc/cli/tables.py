@@ -25,8 +25,8 @@ from fastmmc.cli.common import (
     source_name,
     to_number,
 )
+from fastmmc.core.words import SHOWN, counted, first_of, named, quoted
 from fastmmc.data.cells import is_date, is_missing, says_number_or_date
-from fastmmc.data.columns import NAMED, counted, first_of, quoted
 from fastmmc.data.frames import Frame, Values
 
 TABLES = (".csv", ".tsv")
@@ -140,14 +140,13 @@ class SameColumns:
     def choose(self, n_columns, names=None):
         """Return the numbers of the columns in a table, and no label."""
         if self.names is not None and names is not None:
-            missing = [repr(name) for name in self.names if name not in names]
+            missing = [name for name in self.names if name not in names]
             if not missing:
                 return self._named(names), None
             if len(missing) < len(self.names) or is_header(names):
-                which = f"column{'s' * (len(missing) > 1)} {first_of(missing)}"
                 raise ValueError(
-                    f"the model needs {which}, missing here; rename what is meant, or list the "
-                    "columns in the model's order by --columns"
+                    f"the model needs {named('column', missing)}, missing here; rename what is "
+                    "meant, or list the columns in the model's order by --columns"
                 )
         if n_columns == self.n_columns:
             return self.numbers, None
@@ -453,7 +452,7 @@ def call_columns(numbers, names):
 
     Many are called by ranges of numbers.
     """
-    if len(numbers) > NAMED:
+    if len(numbers) > SHOWN:
         runs = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
         ranges = [[i for _, i in run] for _, run in runs]
         return [f"{one[0]}-{one[-1]}" if len(one) > 1 else f"{one[0]}" for one in ranges]

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from fastmmc.core.execution import warn_user
+from fastmmc.core.words import first_of
 from fastmmc.data.coding import Coding
-from fastmmc.data.columns import first_of
 from fastmmc.data.frames import whole_table
 
 

@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 
 from fastmmc.core.column_names import column_names
 from fastmmc.core.display import OneLine
+from fastmmc.core.words import named
 from fastmmc.data.frames import is_frame, refuse_masked
 from fastmmc.data.units import warn_of_units
 
@@ -34,9 +35,6 @@ MOST_WEIGHT = 1e100
 
 # Rows and columns of the blocks in which a precomputed Gram matrix is checked.
 GRAM_BLOCK = 128
-
-# Rows that a message names.
-ROWS_NAMED = 5
 
 
 def check_integer(name, value, *, least, most=MOST_COUNT, why=""):
@@ -326,9 +324,7 @@ def check_sample_weight(sample_weight, n):
 
 def name_rows(mask):
     """Return the text of the rows where the mask is true."""
-    rows = np.flatnonzero(mask)
-    named = ", ".join(map(str, rows[:ROWS_NAMED]))
-    return f"row{'s' * (rows.size > 1)} {named}{' ...' * (rows.size > ROWS_NAMED)}"
+    return named("row", np.flatnonzero(mask).tolist())
 
 
 def counting_points(weights):

@@ -10,6 +10,7 @@ from fastmmc.core import validation
 from fastmmc.core.execution import is_first, warn_user
 from fastmmc.core.saving import stored
 from fastmmc.core.threads import in_threads, run_to_end
+from fastmmc.core.words import counted, first_of, named, quoted
 from fastmmc.data._loops_gaps import fill_gaps
 from fastmmc.data.columns import (
     FEW_VALUES,
@@ -23,13 +24,10 @@ from fastmmc.data.columns import (
     binary_scale,
     chance_to_differ,
     check_finite,
-    counted,
     even_power,
-    first_of,
     fit_column,
     median,
     moments,
-    quoted,
     unsure_example,
     unused_numbers,
     yeo_johnson,
@@ -187,9 +185,8 @@ class Coding:
             missing = [name for name in names if name not in frame.names]
             if missing:
                 raise ValueError(
-                    f"the table lacks the column{'s' * (len(missing) > 1)} "
-                    f"{first_of([*map(repr, missing)])}, from which the clusters were made; it "
-                    f"has {first_of([*map(repr, frame.names)])}"
+                    f"the table lacks the {named('column', missing)}, from which the clusters were "
+                    f"made; it has {first_of([*map(repr, frame.names)])}"
                 )
             places = [frame.names.index(name) for name in names]
         elif len(frame.columns) == len(names):

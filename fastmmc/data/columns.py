@@ -5,13 +5,13 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
-from reprlib import Repr
 from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from fastmmc.core.saving import stored
+from fastmmc.core.words import counted, quoted
 from fastmmc.data import cells
 from fastmmc.data.frames import Values
 
@@ -59,13 +59,6 @@ IDS = "left out, as it holds ids of the rows"
 
 # Truth values, whose case differs: Python's own are True, those of spreadsheets TRUE.
 TRUTH = {"true", "false"}
-
-# How many columns a message names: there may be thousands.
-NAMED = 10
-
-# How texts are shown, which may be as long as a book.
-SHORT = Repr()
-SHORT.maxstring = 80
 
 # The numbers that cells became, (n, w), NaN for missing numbers and dates; how many were missing,
 # and those not understood.
@@ -582,19 +575,3 @@ def is_id(name, known):
         return True
     is_key = last in KEY_WORDS or last.endswith(KEY_ENDINGS) or np.ptp(known) == known.size - 1
     return bool(is_key and np.unique(known).size == known.size)
-
-
-def quoted(text):
-    """Return a text in quotes, as messages show it, without the middle of a long one."""
-    return SHORT.repr(text)
-
-
-def first_of(texts, mark=", "):
-    """Return the first few texts, and how many more there are."""
-    more = len(texts) - NAMED
-    return mark.join(texts[:NAMED]) + (f"{mark}and {more} more" if more > 0 else "")
-
-
-def counted(n, one, many=None):
-    """Return how many of something there are, in words."""
-    return f"{n} {one if n == 1 else many or one + 's'}"

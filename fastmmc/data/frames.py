@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastmmc.core.words import first_of
 from fastmmc.data import cells as written
 from fastmmc.data.cells import EPOCH, is_missing
 
@@ -151,10 +152,10 @@ def whole_table(X):
     if is_frame(X):
         twice = [name for name, count in Counter(_names(X)).items() if count > 1]
         if twice:
-            names = ", ".join(map(repr, twice[:3])) + (", ..." if len(twice) > 3 else "")
             raise ValueError(
-                f"X must have columns of different names, and has several of {names}: "
-                "rename them, or give an array if all columns are numbers"
+                "X must have columns of different names, and has several of "
+                f"{first_of([*map(repr, twice)])}: rename them, or give an array if all "
+                "columns are numbers"
             )
     return X
 

@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from fastmmc.core import memory, validation
 from fastmmc.core.display import OneLine
 from fastmmc.core.execution import warn_user
+from fastmmc.core.words import counted, named
 from fastmmc.data.frames import refuse_masked
 from fastmmc.data.labels import (
     MOST_OBJECTS,
@@ -17,9 +18,6 @@ from fastmmc.data.labels import (
     plain,
     read_known_labels,
 )
-
-# Rows that a message names.
-ROWS_NAMED = 12
 
 # Steps of a search for cliques of cannot-links, of which each node takes some; these take 1 s.
 CLIQUE_STEPS = 20_000_000
@@ -174,12 +172,11 @@ def _excluding(edges, k):
 
 
 def _tell_excluding(rows, k):
-    names = ", ".join(str(row) for row in rows[:ROWS_NAMED])
-    more = f" and {len(rows) - ROWS_NAMED} more" if len(rows) > ROWS_NAMED else ""
     what = "exclude each other in a ring of odd length" if k == 2 else "all exclude each other"
     return (
-        f"cannot_link: rows {names}{more} {what} (with what must-links and known labels imply), "
-        f"which {k} cluster{'s' * (k > 1)} cannot satisfy; remove one of these links, or raise k"
+        f"cannot_link: {named('row', rows.tolist())} {what} (with what must-links and known labels "
+        f"imply), which {counted(k, 'cluster')} cannot satisfy; remove one of these links, or "
+        "raise k"
     )
 
 

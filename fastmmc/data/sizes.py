@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastmmc.core import validation
+from fastmmc.core.words import named
 from fastmmc.data import _loops_sizes as loops
 
 # By default, the sizes of two clusters may differ by this share of n.
@@ -139,8 +140,8 @@ def _check_feasible(n, k, lower, upper, known, masses, unit):
     if full.size:
         h = full[0]
         raise ValueError(
-            f"the known labels fix {of_each} {what}, {of_each[h]} of them in cluster {h} (rows "
-            f"{', '.join(map(str, np.flatnonzero(known == h)[:3]))} ...), which may have at most "
+            f"the known labels fix {of_each} {what}, {of_each[h]} of them in cluster {h} "
+            f"({named('row', np.flatnonzero(known == h).tolist())}), which may have at most "
             f"{most[h]}; raise balance or max_size, or change target_sizes"
         )
     if np.maximum(lower, held).sum() > n:

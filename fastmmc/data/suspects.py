@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fastmmc.core.execution import warn_user
+from fastmmc.core.words import named
 from fastmmc.data.cells import EPOCH
-from fastmmc.data.units import listed
 
 # What programs write where a number or a date is not known: -999, 99, 9999-12-31. A positive 9 may
 # be a count.
@@ -77,7 +77,7 @@ def warn_of_suspects(columns):
         (dates, "seem to be dates, and are taken as numbers; write them as 2024-01-31"),
     ):
         if found:
-            which = listed(np.arange(len(found)), [name for name, _ in found])
+            which = named("column", [name for name, _ in found])
             warn_user(f"values in {which}, such as {found[0][1]}, {problem}", UserWarning)
 
 

@@ -5,6 +5,7 @@ from scipy.sparse import issparse
 from sklearn.utils.extmath import row_norms
 
 from fastmmc.core.execution import in_call, is_first, warn_user
+from fastmmc.core.words import named
 from fastmmc.kernels.gram import evenly
 
 # A column is lost beside another if nearly all its values, those between the second pair of
@@ -22,9 +23,6 @@ LEAST_SHARE = 1 / 5
 # Points that tell what a column spans, and the numbers that are looked at.
 LEAST_POINTS = 20
 MOST_NUMBERS = 300_000
-
-# Columns that a message names.
-NAMED = 3
 
 # New points are in other units than those of a model if more than the second share of them are so
 # many times as far from the mean of these as any of these. Halves of seven sets, raw or scaled, are
@@ -47,12 +45,16 @@ def warn_of_units(points, names):
         return
     wide = np.flatnonzero(LOST * span > whole[lost].max())
     wide, lost = wide[np.argsort(-span[wide])], lost[np.argsort(whole[lost])]
+    far, near = (
+        named("column", [j if names is None else str(names[j]) for j in columns.tolist()])
+        for columns in (wide, lost)
+    )
     ratio = span[wide[0]] / np.median(whole[lost])
     times = f"{ratio:,.0f}" if ratio < 1e9 else f"{ratio:.3g}"
     reach = f"span up to {span[wide[0]]:.3g}" if wide.size > 1 else f"spans {span[wide[0]]:.3g}"
     warn_user(
-        f"the columns of X seem to have different units: {listed(wide, names)} {reach}, which is "
-        f"{times} times the range of {listed(lost, names)}, so the latter hardly count in the "
+        f"the columns of X seem to have different units: {far} {reach}, which is "
+        f"{times} times the range of {near}, so the latter hardly count in the "
         "distances. Give standardize=True (umc_rls, evo_mmc, cluster in memory), or scale X, as "
         "by sklearn.preprocessing.StandardScaler; ignore this if all columns share a unit",
         UserWarning,
@@ -116,12 +118,3 @@ def _spans(points):
     with np.errstate(over="ignore", invalid="ignore"):  # the solvers refuse such numbers
         low, high, least, most = np.quantile(sample, (*QUANTILES, *NEARLY_ALL), axis=0)
         return high - low, most - least
-
-
-def listed(columns, names):
-    """Return the first few columns by name or number, and how many more there are."""
-    shown = [str(j) if names is None else repr(str(names[j])) for j in columns[:NAMED]]
-    if columns.size > NAMED:
-        shown.append(f"{columns.size - NAMED} more")
-    *first, last = shown
-    return f"column{'s' * bool(first)} {', '.join(first)}{' and ' * bool(first)}{last}"

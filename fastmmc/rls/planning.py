@@ -10,6 +10,7 @@ from fastmmc.core import validation
 from fastmmc.core.declare import told, values
 from fastmmc.core.execution import warn_of_equal_points
 from fastmmc.core.parameters import Clusters, SizeParameters
+from fastmmc.core.words import named
 from fastmmc.data.links import Links, check_links_of_clusters, join
 from fastmmc.data.sizes import (
     SHARE_TOLERANCE,
@@ -389,13 +390,14 @@ def check_groups(links, known, n, k, rule, weights, asked_sizes):
     """Refuse must-links and known labels that leave too few groups, or one too large."""
     members = join(links.must, n, known)[:n]
     sizes = np.bincount(members)
-    rows, named = _first_rows(members, sizes.argmax())
+    rows = np.flatnonzero(members == sizes.argmax())
+    which = named("row", rows.tolist())
     if sizes.size < np.count_nonzero(rule.lower):
         joined = ["must_link"] * (len(links.must) > 0) + ["known_labels"] * (known is not None)
         verb = "leaves" if joined == ["must_link"] else "leave"
         raise ValueError(
             f"{' and '.join(joined)} {verb} {sizes.size} groups of points, fewer than k = {k} "
-            f"clusters; the largest has {rows.size} points (rows {named})"
+            f"clusters; the largest has {rows.size} points ({which})"
         )
     if weights is not None and not asked_sizes:
         return  # heavy groups may go beyond a balance that is left open
@@ -405,11 +407,12 @@ def check_groups(links, known, n, k, rule, weights, asked_sizes):
     room = np.minimum(rule.upper, total - others)
     held, h = np.bincount(members, weights), room.argmax()
     if unit * held.max() - room[h] > mass_slack(unit, n):
-        rows, named = _first_rows(members, held.argmax())
+        rows = np.flatnonzero(members == held.argmax())
+        which = named("row", rows.tolist())
         weight = "" if weights is None else f" of weight {held.max():.10g}"
-        what = f"must_link joins {rows.size} points{weight} (rows {named})"
+        what = f"must_link joins {rows.size} points{weight} ({which})"
         if rows.size == 1:
-            what = f"row {named} is a point{weight}"
+            what = f"{which} is a point{weight}"
         beside, advice = "", "raise balance, or max_size if it is given"
         if room[h] < rule.upper[h]:
             beside = f" beside others of at least {others[h] / unit:.10g} in all"
@@ -417,12 +420,6 @@ def check_groups(links, known, n, k, rule, weights, asked_sizes):
         raise ValueError(
             f"{what}, and no cluster may have more than {room[h] / unit:.10g}{beside}; {advice}"
         )
-
-
-def _first_rows(members, group):
-    """Return the rows of a group, and the first ones as a message names them."""
-    rows = np.flatnonzero(members == group)
-    return rows, f"{', '.join(map(str, rows[:3]))}{' ...' * (rows.size > 3)}"
 
 
 def check_trust(call, known, links):

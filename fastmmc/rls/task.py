@@ -13,7 +13,7 @@ import numpy as np
 
 from fastmmc.core import validation
 from fastmmc.core.execution import fixed_seed
-from fastmmc.data.columns import counted
+from fastmmc.core.words import counted
 from fastmmc.data.copies import Copies, of_points, unless_ones
 from fastmmc.data.labels import check_init, read_known_labels
 from fastmmc.data.links import check_pairs
