@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from fastmmc.cli import common, parquet, sources, tables
+from fastmmc.cli.columns import COLUMNS, DROP, LISTED
 from fastmmc.cli.common import Option
 from fastmmc.core import saving
 from fastmmc.core.declare import declared
@@ -113,7 +114,7 @@ def add_command(commands):
     )
     parser.set_defaults(run=_cluster)
     used = parser.add_argument_group("used most")
-    common.add_options(used, [CLUSTER_COUNT, tables.DROP])
+    common.add_options(used, [CLUSTER_COUNT, DROP])
     common.add_labels_out(used)
     used.add_argument("--plot", type=Path, metavar="PICTURE", help="draw the clusters")
     used.add_argument(
@@ -124,7 +125,7 @@ def add_command(commands):
         "to explore, typical and doubtful rows",
     )
     given = parser.add_argument_group("input")
-    sources.add_source(parser, given, tables.LISTED)
+    sources.add_source(parser, given, LISTED)
     common.add_options(given, [tables.DECIMAL])
     given.add_argument(
         "--standardize",
@@ -302,8 +303,8 @@ def _goes_in_blocks(large, args, given):
 
 def _settings_of_state(args, method, given):
     """Return the options that the labels depend on, None where they are not given."""
-    options = [option for option in (*OPTIONS, *tables.COLUMNS) if option.flag != "--n-jobs"]
-    found = common.given_options(args, tables.COLUMNS) | given
+    options = [option for option in (*OPTIONS, *COLUMNS) if option.flag != "--n-jobs"]
+    found = common.given_options(args, COLUMNS) | given
     settings = {option.flag: found.get(option) for option in options}
     return settings | {
         "--method": method.name,

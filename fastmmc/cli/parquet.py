@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from fastmmc import __version__
 from fastmmc.cli import common, sources, tables
+from fastmmc.cli.columns import SameColumns, call_columns, drop_option
 from fastmmc.cli.common import PARQUET
 from fastmmc.cli.resumable import ANEW, check_same
 from fastmmc.core.extras import not_installed
@@ -77,7 +78,7 @@ class LargeFile:
             features, self._label = asked.choose(len(names), names)
         self._keeps_all = asked.are_listed
         self._all = names
-        self.columns = sources.SameColumns([names[i] for i in features], features, len(names))
+        self.columns = SameColumns([names[i] for i in features], features, len(names))
         self.n, self._groups = 0, []
         for group in range(file.num_row_groups):
             if n := file.metadata.row_group(group).num_rows:
@@ -108,7 +109,7 @@ class LargeFile:
 
     def _wrong(self, name, found, rule, instead):
         at = self._all.index(name)
-        drop = tables.drop_option(tables.call_columns([at], self._all))
+        drop = drop_option(call_columns([at], self._all))
         return ValueError(
             f"{self.path}: column {name!r} {found}; {ABOUT}, in which {rule}: {instead} numbers "
             f"first, or leave it out: {drop}"

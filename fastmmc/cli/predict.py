@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fastmmc.cli import common, sources, tables
+from fastmmc.cli import common, sources
+from fastmmc.cli.columns import COLUMNS, SameColumns
 from fastmmc.cli.common import is_whole
-from fastmmc.cli.tables import SameColumns
 from fastmmc.core import saving
 from fastmmc.core.words import counted
 
@@ -29,7 +29,7 @@ def add_command(commands):
     )
     parser.set_defaults(run=_predict)
     parser.add_argument("model", type=Path, metavar="MODEL", help="the .npz file of the model")
-    sources.add_source(parser, parser, tables.COLUMNS)
+    sources.add_source(parser, parser, COLUMNS)
     common.add_labels_out(parser)
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastmmc.cli import common, tables
+from fastmmc.cli.columns import drop_option
 from fastmmc.cli.common import STANDARD_INPUT
 from fastmmc.cli.sources import tell_unless_plain
 from fastmmc.cli.tables import BadRow, Layout
@@ -228,7 +229,7 @@ class Source:
                 common.note(
                     self.name,
                     "columns that seem to hold ids are learned as numbers; to leave them out: "
-                    f"{tables.drop_option(called)}",
+                    f"{drop_option(called)}",
                 )
 
     def _about_cell(self, row, coding, place):

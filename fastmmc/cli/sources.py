@@ -10,10 +10,11 @@ import numpy as np
 
 from fastmmc import datasets
 from fastmmc.cli import common, tables
+from fastmmc.cli.columns import Columns, SameColumns, drop_option, option_of
 from fastmmc.cli.common import PARQUET, STANDARD_INPUT
-from fastmmc.cli.tables import TABLES, Columns, SameColumns, errors_about
+from fastmmc.cli.tables import TABLES, errors_about
 from fastmmc.core.words import counted, first_of
-from fastmmc.data.cells import is_missing
+from fastmmc.data.cells import are_names, is_missing
 from fastmmc.data.coding import (
     Coding,
     as_frame,
@@ -134,14 +135,14 @@ def tell_unless_plain(source, coding, columns, frame=None, *, compares=False):
         common.note(source, line)
     categories = [i for i, column in enumerate(coding.columns) if column.kind == "categories"]
     if categories:
-        advice = f"to leave out categories: {tables.drop_option(columns.calls(categories))}"
+        advice = f"to leave out categories: {drop_option(columns.calls(categories))}"
         if compares:
             (last,) = columns.calls(categories[-1:])
-            label = tables.option_of("--label-column", last)
+            label = option_of("--label-column", last)
             advice += f"; to compare the clusters with a column of true classes: {label}"
         common.note(source, advice)
     if frame is not None and (mark := undecided_mark(frame, coding)):
-        hint = tables.option_of(tables.DECIMAL.flag, "," if mark == "." else ".")
+        hint = option_of(tables.DECIMAL.flag, "," if mark == "." else ".")
         common.note(source, f"to read such numbers the other way: {hint}")
     return True
 
@@ -287,7 +288,7 @@ def read_constraints(path):
         for count, (line, row) in enumerate(rows):
             if count == 0:
                 first_line, n_cells = line, len(row)
-                if tables.is_header(row):
+                if are_names(row):
                     continue
             if len(row) != n_cells:
                 raise ValueError(

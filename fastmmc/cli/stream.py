@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fastmmc.cli import common, sources, tables
+from fastmmc.cli.columns import COLUMNS, Columns
 from fastmmc.cli.common import STANDARD_INPUT, TEXTS, Option
 from fastmmc.cli.resumable import ANEW, BadRows, Output, Place, Source, check_same
 from fastmmc.core import validation
@@ -90,7 +91,7 @@ FILES = (
     ),
 )
 # What is asked of any method.
-READING = (*tables.COLUMNS, tables.DECIMAL)
+READING = (*COLUMNS, tables.DECIMAL)
 COMMON = (*READING, *FILES)
 
 # Files that a run is given, and those that it writes, which are for one run at a time. Their names
@@ -207,7 +208,7 @@ class _Run:
         else:
             asked = (self._settings[flag] for flag in ("--columns", "--drop", "--label-column"))
             decimal = self._settings[tables.DECIMAL.flag]
-            self._source.begin(tables.Columns(*asked), decimal, args.chunk)
+            self._source.begin(Columns(*asked), decimal, args.chunk)
 
     def learn_all(self, chunk):
         n = chunk
@@ -370,7 +371,7 @@ class _Saved:
         check_type(settings, dict[str, int | float | str | list[str] | None], "settings")
         types = {"SOURCE": str, "--method": str}
         types |= {option.flag: str | None for option in (*KNOWLEDGE, *FILES, tables.DECIMAL)}
-        types |= {option.flag: list[str] | None for option in tables.COLUMNS}
+        types |= {option.flag: list[str] | None for option in COLUMNS}
         for flag, hint in types.items():
             check_type(settings.get(flag), hint, flag)
         sizes = {"--out": self.n_bytes, "--skip-bad-rows": self.n_bytes_bad}

@@ -1,21 +1,20 @@
-"""Tables of numbers: which of their cells are names, numbers, labels or the index of a frame."""
+"""How the lines of a table become cells, and whether the first of them are names."""
 
 import argparse
 import codecs
 import csv
 import io
 import re
-import shlex
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
-from itertools import chain, count, groupby, islice
+from dataclasses import dataclass
+from itertools import chain, count, islice, starmap, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from fastmmc.cli.columns import SameColumns, call_columns, drop_option, shown
 from fastmmc.cli.common import (
     STANDARD_INPUT,
     Option,
@@ -23,10 +22,16 @@ from fastmmc.cli.common import (
     note,
     parser_of,
     source_name,
+)
+from fastmmc.core.words import counted, quoted
+from fastmmc.data.cells import (
+    are_names,
+    is_date,
+    is_missing,
+    is_name,
+    says_number_or_date,
     to_number,
 )
-from fastmmc.core.words import SHOWN, counted, first_of, named, quoted
-from fastmmc.data.cells import is_date, is_missing, says_number_or_date
 from fastmmc.data.frames import Frame, Values
 
 TABLES = (".csv", ".tsv")
@@ -56,124 +61,6 @@ OTHER_KINDS = {
 }
 
 
-class Columns(NamedTuple):
-    """The columns that were asked for, by their names, numbers from 0 or ranges of numbers.
-
-    ``features`` is None for all but those in ``left_out``, the label and the index.
-    """
-
-    features: list[str] | None = None
-    left_out: list[str] | None = None
-    label: str | None = None
-
-    @property
-    def are_listed(self):
-        """Whether each column of features was asked for."""
-        return self.features is not None
-
-    def choose(self, n_columns, names=None):
-        """Return the numbers of the columns of features, in the order asked for, and the label."""
-
-        def find(flag, items):
-            return [i for item in items or () for i in _find(flag, item, n_columns, names)]
-
-        label = None
-        if self.label is not None:
-            (label,) = _find("--label-column", self.label, n_columns, names, ranges=False)
-        chosen, dropped = find("--columns", self.features), find("--drop", self.left_out)
-        for at, i in enumerate(chosen):
-            if i in chosen[:at]:
-                raise ValueError(f"--columns names column {_shown(i, names)} twice")
-        if label in chosen:
-            raise ValueError(
-                f"--columns has {_shown(label, names)}, which --label-column names too; a column "
-                "of labels is no feature: leave it out of one of them"
-            )
-        features = [i for i in chosen or range(n_columns) if i != label and i not in dropped]
-        if not features:
-            if dropped:
-                raise ValueError("--drop leaves no column of features; name fewer columns")
-            raise ValueError("there is no column besides the label column")
-        return features, label
-
-    def name_some(self, names):
-        """Tell whether one of these names is meant, so that they are a header."""
-        items = (self.features or []) + (self.left_out or [])
-        named = self.label is not None and not is_whole(self.label)
-        return named or any(_is_named(item, names) for item in items)
-
-
-@dataclass(frozen=True)
-class SameColumns:
-    """The columns that a model was made of: names, where it has them, numbers, and out of how many.
-
-    A table with a header must have columns of these names, in any order; without one it must have
-    as many columns as the first one had, or those of the model only.
-    """
-
-    names: list[str] | None
-    numbers: list[int]
-    n_columns: int
-
-    label = None
-    are_listed = True
-
-    def _check_values(self):
-        n_names = len(self.numbers) if self.names is None else len(self.names)
-        fits = all(0 <= i < self.n_columns for i in self.numbers)
-        if not fits or n_names != len(self.numbers):
-            raise ValueError(f"columns are {self.numbers}, out of {self.n_columns}")
-
-    def calls(self, places):
-        """Return what options call some of these columns, by their places among them."""
-        names = [""] * self.n_columns
-        for i, name in zip(self.numbers, self.names or (), strict=False):
-            names[i] = name
-        return call_columns([self.numbers[i] for i in places], names)
-
-    def of(self, coding):
-        """Return those of these columns that a coding uses."""
-        places = [i for i, column in enumerate(coding.columns) if column.width]
-        names = None if self.names is None else [self.names[i] for i in places]
-        return replace(self, names=names, numbers=[self.numbers[i] for i in places])
-
-    def choose(self, n_columns, names=None):
-        """Return the numbers of the columns in a table, and no label."""
-        if self.names is not None and names is not None:
-            missing = [name for name in self.names if name not in names]
-            if not missing:
-                return self._named(names), None
-            if len(missing) < len(self.names) or is_header(names):
-                raise ValueError(
-                    f"the model needs {named('column', missing)}, missing here; rename what is "
-                    "meant, or list the columns in the model's order by --columns"
-                )
-        if n_columns == self.n_columns:
-            return self.numbers, None
-        if n_columns == len(self.numbers):
-            return list(range(n_columns)), None
-        raise ValueError(
-            f"there are {n_columns} columns; the model was made of {len(self.numbers)} out of "
-            f"{self.n_columns}: list them in the model's order by --columns"
-        )
-
-    def _named(self, names):
-        """Return the numbers of the columns with the model's names."""
-        twice = next((name for name in self.names if names.count(name) > 1), None)
-        if twice is None:
-            return [names.index(name) for name in self.names]
-        if len(names) == self.n_columns and [names[i] for i in self.numbers] == self.names:
-            return self.numbers
-        raise ValueError(
-            f"{names.count(twice)} columns are named {twice!r}; list the columns in the model's "
-            "order by --columns"
-        )
-
-    def name_some(self, names):
-        """Tell whether the names are those of the model, so that they are a header."""
-        return self.names is not None and set(self.names) <= set(names)
-
-
 @contextmanager
 def long_cells():
     """Let cells of tables be of any length; Python's csv has one limit for the whole process."""
@@ -182,20 +69,6 @@ def long_cells():
         yield
     finally:
         csv.field_size_limit(before)
-
-
-def parse_columns(text):
-    """Return a list of columns; a name with a comma stands in double quotes."""
-    try:
-        (cells,) = csv.reader([text], skipinitialspace=True, strict=True)
-    except (csv.Error, ValueError):
-        cells = []
-    items = [cell.strip() for cell in cells]
-    if not all(items) or not items:
-        raise argparse.ArgumentTypeError(
-            f"expected names or numbers of columns, separated by commas; got {text!r}"
-        )
-    return items
 
 
 def parse_encoding(name):
@@ -209,12 +82,6 @@ def parse_encoding(name):
     return name
 
 
-HOW = "by names in the header, numbers from 0, or ranges of numbers: a,b or 0,3,5-8"
-DROP = Option("--drop COLS", parse_columns, f"leave these columns out, {HOW}", action="extend")
-LISTED = (
-    Option("--columns COLS", parse_columns, f"use these columns only, {HOW}", action="extend"),
-)
-COLUMNS = (*LISTED, DROP)
 DECIMAL = Option(
     "--decimal MARK",
     parser_of("a comma or a point", words={mark: mark for mark in ",."}),
@@ -441,59 +308,29 @@ class Layout:
             f"leave the column out by {drop_option(call_columns([i], names))}, or rows by "
             "--skip-bad-rows, or name a column of labels by --label-column"
         )
-        if line == self.line and any(map(_names, self.first)):
+        if line == self.line and any(map(is_name, self.first)):
             advice += "; the row was taken for data, as here no name in a header may be a number"
-        problem = f"column {_shown(i, names)}: expected {expected}, got {quoted(row[i])}"
+        problem = f"column {shown(i, names)}: expected {expected}, got {quoted(row[i])}"
         return BadRow(f"line {line}, {problem}", advice)
-
-
-def call_columns(numbers, names):
-    """Return what options call columns: by their names, or numbers where names are ambiguous.
-
-    Many are called by ranges of numbers.
-    """
-    if len(numbers) > SHOWN:
-        runs = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
-        ranges = [[i for _, i in run] for _, run in runs]
-        return [f"{one[0]}-{one[-1]}" if len(one) > 1 else f"{one[0]}" for one in ranges]
-    names = [""] * (max(numbers) + 1) if names is None else [name.strip() for name in names]
-    fits = {i: names[i] and not is_whole(names[i]) and names.count(names[i]) == 1 for i in numbers}
-    return [names[i] if fits[i] else str(i) for i in numbers]
-
-
-def option_of(flag, value):
-    """Return an option with a value as a shell reads it."""
-    # Another option might begin with a dash.
-    return f"{flag}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}"
-
-
-def drop_option(columns):
-    """Return the option that leaves columns out."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(columns)
-    return option_of(DROP.flag, text.getvalue())
 
 
 def lines_with_labels(path, text, has_header, labels):
     """Yield the lines of a table as they are, with a label at the end of each row."""
     with errors_about(path):
-        rest, name, delimiter, end = iter(labels), None, text.delimiter, "\n"
-        for _, line, cells in text.rows():
+        rows = list(text.rows())
+        first, *others = (cells for _, _, cells in rows if cells)
+        column, end = [*map(str, labels)], "\n"
+        if has_header:
+            taken = {cell.strip() for cell in first}
+            names = chain(["cluster"], (f"cluster_{i}" for i in count(2)))
+            column.insert(0, next(name for name in names if name not in taken))
+        if len(column) != 1 + len(others):
+            raise ValueError("it has other rows than before; do not change it meanwhile")
+        entries = iter(column)
+        for _, line, cells in rows:
             body = line.rstrip("\r\n")
             end = line[len(body) :] or end  # the last line may have none
-            if not cells:
-                yield line
-            elif has_header and name is None:
-                names = {cell.strip() for cell in cells}
-                others = (f"cluster_{i}" for i in count(2))
-                name = next(one for one in chain(["cluster"], others) if one not in names)
-                yield f"{body}{delimiter}{name}{end}"
-            elif (label := next(rest, None)) is not None:
-                yield f"{body}{delimiter}{label}{end}"
-            else:
-                raise ValueError("it has more rows than before; do not change it meanwhile")
-        if next(rest, None) is not None:
-            raise ValueError("it has fewer rows than before; do not change it meanwhile")
+            yield f"{body}{text.delimiter}{next(entries)}{end}" if cells else line
 
 
 def read_layout(source, line, first, asked, below=()):
@@ -505,29 +342,34 @@ def read_layout(source, line, first, asked, below=()):
         _refuse_spaces([row[0] for row in below if len(row) == 1])
     names = [cell.strip() for cell in first]
     features, label = asked.choose(len(first), names)
-    # Unless a column was named after it, a first row with some numbers is data with a fault rather
-    # than a header.
-    cells = [first[i] for i in features]
     same = [row for row in below if len(row) == len(first)]
-    alike = [[row[i] for i in features] for row in same]
-    is_known = asked.name_some(names) or _numbers_columns(first)
-    has_header = is_known or (is_header(cells) and not _is_data(cells, alike))
-    if not has_header and is_header(cells):
-        told = "the first row was taken for data, as all that it holds is in its columns again"
-        advice = "if it is the header, name a column by --columns, --drop or --label-column"
-        note(source, f"{told}; {advice}")
-    why = None
-    if not has_header and _names_numbers(cells, alike):
-        name = next(cell.strip() for cell in cells if _names(cell))
-        why = f"with {name!r} above other rows"
-    elif not has_header and _number_floats(first, same):
-        why = f"{names[0]}, {names[1]} ... above no whole number"
-    if why is not None:
+    columns = [[row[i].strip() for row in same] for i in range(len(first))]
+    n_index = len([*takewhile(UNNAMED.fullmatch, names)])
+    of_features = [names[i] for i in features], [columns[i] for i in features]
+    if asked.name_some(names) or 0 < n_index < len(first) and _are_counted(names[n_index:]):
         has_header = True
-        note(source, f"the first row, {why}, was taken for the header, though it has numbers")
-    if has_header and not asked.are_listed:
-        features = _without_index(source, names, features, label)
-    if not has_header and len(first) >= LEAST_NUMBERED and _are_counted(first):
+    elif are_names(of_features[0]):
+        has_header = not _come_again(*of_features)
+        if not has_header:
+            told = "the first row was taken for data, as all that it holds is in its columns again"
+            advice = "if it is the header, name a column by --columns, --drop or --label-column"
+            note(source, f"{told}; {advice}")
+    else:
+        why = _why_header(*of_features) or _why_numbers(names, columns)
+        has_header = why is not None
+        if has_header:
+            note(source, f"the first row, {why}, was taken for the header, though it has numbers")
+    n_index = n_index if label is None else min(n_index, label)
+    rest = [i for i in features if i >= n_index]
+    if has_header and not asked.are_listed and rest and rest != features:
+        which = "the first column" if n_index == 1 else f"the first {n_index} columns"
+        note(
+            source,
+            f"{which} without a name in the header, as DataFrame.to_csv() writes the index, left "
+            "out; give a name to use it as a feature",
+        )
+        features = rest
+    if not has_header and len(first) >= LEAST_NUMBERED and _are_counted(names):
         note(
             source,
             "the first row is 0, 1, 2 ... and was taken for data; if it numbers the columns, write "
@@ -548,167 +390,67 @@ def _refuse_spaces(rows):
         )
 
 
-def _find(flag, item, n_columns, names, ranges=True):
-    """Return the numbers of the columns that an item names."""
-    if is_whole(item):
-        if int(item) < n_columns:
-            return [int(item)]
-        raise ValueError(f"{flag}: got {item}, but the columns are 0 to {n_columns - 1}")
-    if _is_named(item, names):
-        if names.count(item) > 1:
-            raise ValueError(
-                f"{flag}: {names.count(item)} columns are named {item!r}; give the "
-                "number of one, from 0"
-            )
-        return [names.index(item)]
-    ends = re.fullmatch(r"(\d+)-(\d+)", item, re.ASCII) if ranges else None
-    if ends is not None:
-        first, last = map(int, ends.groups())
-        if not first <= last < n_columns:
-            raise ValueError(
-                f"{flag}: got {item}, but the columns are 0 to {n_columns - 1}, the first one "
-                "of a range before the last"
-            )
-        return list(range(first, last + 1))
-    if names is None:
-        raise ValueError(
-            f"{flag}: got {item!r}, but the columns have no names; give numbers from 0 to "
-            f"{n_columns - 1}"
-        )
-    near = get_close_matches(item, names, 1)
-    advice = f"did you mean {near[0]!r}? " if near else ""
-    raise ValueError(f"{flag}: no column {item!r} in the header; {advice}it has {first_of(names)}")
-
-
-def _is_named(item, names):
-    """Tell whether an item is the name of a column; a whole number is never meant as a name."""
-    return not is_whole(item) and names is not None and item in names
-
-
-def _shown(i, names):
-    """Return what a column is called in messages."""
-    return f"{i} (from 0)" if names is None else repr(names[i].strip())
-
-
-def is_header(cells):
-    """Tell whether a first row holds names: no number or date, and not missing values alone."""
-    return any(map(_names, cells)) and not any(map(says_number_or_date, cells))
-
-
-def _names_numbers(first, below):
-    """Tell whether a first row is a header in which some columns are called by numbers or dates.
-
-    These are whole and different, and a name stands above numbers or dates; or else the names occur
-    only here and the numbers count by 1, at least three of them or beyond all that is below them.
-    """
-    names = [i for i, cell in enumerate(first) if _names(cell)]
-    numbered = [i for i in range(len(first)) if i not in names]
-    others = [first[i].strip() for i in numbered]
-    if not (names and others and below) or len(set(others)) < len(others):
-        return False
-    over = {first[i].strip() for i in names if _hold_numbers(below, i)}
-    if len(over) > 1:
-        return True
-    if not all(is_whole(cell) or is_date(cell) for cell in others):
-        return False
-    if over or any(_dates_numbers(first[i], below, i) for i in numbered):
-        return True
-    is_new = all(row[i] != first[i] for row in below for i in names)
-    if not (is_new and _count_by_one(others)):
-        return False
-    return len(others) >= LEAST_NUMBERED or all(_is_beyond(first, below, i) for i in numbered)
-
-
-def _dates_numbers(cell, below, i):
-    """Tell whether a cell is a date above numbers, none of them a date."""
-    return is_date(cell) and _hold_numbers(below, i) and not any(is_date(r[i]) for r in below)
-
-
-def _is_data(first, below):
-    """Tell whether all names in a first row are in their columns below, none of them numbers.
+def _come_again(first, columns):
+    """Tell whether all names of a first row are in their columns again, and none above numbers.
 
     In files that were put together a header is repeated between rows of numbers.
     """
-    rows = [[cell.strip() for cell in row] for row in below]
-    first = [cell.strip() for cell in first]
-    names = [i for i, cell in enumerate(first) if _names(cell)]
-    if not (names and all(any(row[i] == first[i] for row in rows) for i in names)):
-        return False
-    others = [row for row in rows if row != first]
-    return not any(_hold_numbers(others, i) for i in names)
+    named = [(cell, column) for cell, column in zip(first, columns, strict=True) if is_name(cell)]
+    come_again = all(cell in column for cell, column in named)
+    return come_again and not any(_is_above_numbers(cell, column) for cell, column in named)
 
 
-def _hold_numbers(rows, i):
-    """Tell whether a column has numbers or dates alone, beside missing cells."""
-    cells = [row[i] for row in rows if not is_missing(row[i])]
-    return bool(cells) and all(map(says_number_or_date, cells))
+def _why_header(first, columns):
+    """Return why a first row is a header in which columns are called by numbers; None if it is not.
+
+    These are whole or dates and different, and a name stands above numbers or a date above other
+    numbers; or else the names occur only here and the numbers count by 1, at least three of them or
+    beyond all that is below them. If several names stand above numbers, any numbers are names.
+    """
+    pairs = list(zip(first, columns, strict=True))
+    named = [(cell, column) for cell, column in pairs if is_name(cell)]
+    others = [(cell, column) for cell, column in pairs if not is_name(cell)]
+    cells = [cell for cell, _ in others]
+    if not named or not columns[0] or len(set(cells)) < len(cells):
+        return None
+    n_above = len({cell for cell, column in named if _is_above_numbers(cell, column)})
+    above_others = any(
+        is_date(cell) and _is_above_numbers(cell, column) and not any(map(is_date, column))
+        for cell, column in others
+    )
+    are_new = not any(name in column for name, column in named)
+    count_on = all(map(is_whole, cells)) and set(np.diff([*map(int, cells)])) == {1}
+    fits = n_above > 1
+    if not fits and all(is_whole(cell) or is_date(cell) for cell in cells):
+        fits = n_above == 1 or above_others
+        if not fits and are_new and count_on:
+            fits = len(cells) >= LEAST_NUMBERED or all(starmap(_is_beyond, others))
+    return f"with {named[0][0]!r} above other rows" if fits else None
 
 
-def _names(cell):
-    """Tell whether a cell is a name, and neither missing nor a date or a number, be it infinite."""
-    is_number = _number(cell) is not None or says_number_or_date(cell)
-    return not is_missing(cell) and not is_number
+def _is_above_numbers(cell, column):
+    """Tell whether a column holds numbers or dates alone, beside missing cells and this one."""
+    others = [one for one in column if one != cell and not is_missing(one)]
+    return bool(others) and all(map(says_number_or_date, others))
 
 
-def _is_beyond(first, below, i):
-    """Tell whether the number in a column's first row is beyond all numbers below it."""
-    found = [number for row in below if (number := _number(row[i])) is not None]
-    return bool(found) and not min(found) <= int(first[i]) <= max(found)
+def _is_beyond(cell, column):
+    """Tell whether a number is beyond all numbers in a column."""
+    found = [number for one in column if not np.isnan(number := to_number(one, "."))]
+    return bool(found) and not min(found) <= int(cell) <= max(found)
 
 
-def _count_by_one(cells):
-    """Tell whether cells are whole numbers, each the one before plus 1."""
-    if len(cells) < 2 or not all(map(is_whole, cells)):
-        return False
-    numbers = [int(cell) for cell in cells]
-    return numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-
-
-def _numbers_columns(first):
-    """Tell whether a first row is the header of a frame whose columns are 0, 1, 2 ..."""
-    n_index = _count_unnamed([cell.strip() for cell in first], None)
-    return 0 < n_index < len(first) and _are_counted(first[n_index:])
-
-
-def _number_floats(first, below):
-    """Tell whether several whole numbers, all different, stand above rows without any.
+def _why_numbers(first, columns):
+    """Return why a first row of numbers, whole and different ones above no whole one, is a header.
 
     So pandas writes floats in columns without names.
     """
-    are_distinct = all(map(is_whole, first)) and len({cell.strip() for cell in first}) == len(first)
-    is_table = len(first) > 1 and len(below) > 0
-    return is_table and are_distinct and not any(is_whole(cell) for row in below for cell in row)
-
-
-def _are_counted(cells):
-    """Tell whether cells are 0, 1, 2 ..."""
-    return [cell.strip() for cell in cells] == [str(i) for i in range(len(cells))]
-
-
-def _count_unnamed(names, label):
-    """Return how many columns on the left have no name."""
-    unnamed = [bool(UNNAMED.fullmatch(name)) and i != label for i, name in enumerate(names)]
-    return (unnamed + [False]).index(False)
-
-
-def _without_index(source, names, features, label):
-    """Return the features without the index of a frame, unless nothing else is left."""
-    n_index = _count_unnamed(names, label)
-    rest = [i for i in features if i >= n_index]
-    if not rest or rest == features:
-        return features
-    which = "the first column" if n_index == 1 else f"the first {n_index} columns"
-    note(
-        source,
-        f"{which} without a name in the header, as DataFrame.to_csv() writes the index, left out; "
-        "give a name to use it as a feature",
-    )
-    return rest
-
-
-def _number(cell):
-    """Return a cell as a number, which may be NaN or infinite, or None if it is not one."""
-    try:
-        return to_number(cell)
-    except ValueError:
+    are_distinct = all(map(is_whole, first)) and len(set(first)) == len(first) > 1
+    if not are_distinct or not columns[0] or any(map(is_whole, chain(*columns))):
         return None
+    return f"{first[0]}, {first[1]} ... above no whole number"
+
+
+def _are_counted(names):
+    """Tell whether names are 0, 1, 2 ..."""
+    return names == [str(i) for i in range(len(names))]

@@ -27,6 +27,9 @@ NUMBERS = {
     for mark, other in (".,", ",.")
 }
 
+# What float() takes beside numbers.
+INFINITE = re.compile(r"[+-]?(?:inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE)
+
 # What makes a number the end of an open range.
 OPEN = re.compile(r"[<>\u2264\u2265]=?|\+$")
 
@@ -72,6 +75,18 @@ def says_number_or_date(cell: str) -> bool:
     """Tell whether a cell is a number or a date in any way of writing it."""
     marks = (".", ",")
     return any(np.isfinite(to_number(cell, mark)) for mark in marks) or is_date(cell)
+
+
+def is_name(cell: str) -> bool:
+    """Tell whether a cell is a name: neither missing nor a date or a number, be it infinite."""
+    numbers = (to_number(cell, mark) for mark in ".,")
+    is_number = not np.isnan([*numbers]).all() or bool(INFINITE.fullmatch(cell.strip()))
+    return not (is_missing(cell) or is_number or is_date(cell))
+
+
+def are_names(cells: list[str]) -> bool:
+    """Tell whether cells are a header: no number or date, and not missing values alone."""
+    return any(map(is_name, cells)) and not any(map(says_number_or_date, cells))
 
 
 def is_date(cell: str) -> bool:

@@ -26,8 +26,8 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import fastmmc
 from fastmmc import cli, datasets
+from fastmmc.cli.columns import Columns
 from fastmmc.cli.sources import read_points
-from fastmmc.cli.tables import Columns
 from fastmmc.registry import METHODS, registry_name
 from tests.cli.runner import FEW, error_of, labels_of, never, register, report_of, run
 

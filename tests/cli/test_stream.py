@@ -21,9 +21,9 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc import cli
 from fastmmc.cli import resumable, stream
+from fastmmc.cli.columns import Columns
 from fastmmc.cli.resumable import BadRows
 from fastmmc.cli.sources import read_constraints
-from fastmmc.cli.tables import Columns
 from fastmmc.core import files
 from tests.cli import runner
 from tests.damage import damaged

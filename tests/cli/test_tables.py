@@ -15,8 +15,9 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc.cli import common
+from fastmmc.cli.columns import Columns, parse_columns
 from fastmmc.cli.sources import read_points
-from fastmmc.cli.tables import Columns, parse_columns, read_table
+from fastmmc.cli.tables import read_table
 from fastmmc.data import cells
 from fastmmc.data.coding import fit_coding
 from fastmmc.data.columns import LEAST_COUNTED, MISSING_DISTANCE
@@ -640,6 +641,13 @@ def test_a_header_with_numbers(capsys, tmp_path, text, names):
         return
     assert run("stream", path, "--k", 1) == 0
     assert len(capsys.readouterr().out.splitlines()) == text.count("\n") + (names is None)
+
+
+def test_a_header_with_numbers_that_comes_again_is_one(tmp_path):
+    """Files that were put together have it between their rows."""
+    path = tmp_path / "t.csv"
+    path.write_text("nr,2020,1999\n7,3,4\nnr,2020,1999\n9,5,9\n")
+    assert read_table(path, Columns())[2].names == ["nr", "2020", "1999"]
 
 
 @pytest.mark.parametrize(
