@@ -411,30 +411,17 @@ def _print_result(args, method, points, run):
     source = common.source_name(args.source)
     sizes = counted(n, "point"), counted(d, "feature"), counted(report["k"], "cluster")
     headline = f"{method.name} on {source}: {', '.join(sizes)}"
-    rows = []
-    if left_out := n - sum(report["sizes"]):
-        rows.append(("left out", counted(left_out, "point")))
     if hasattr(result, "loo_mse"):
         report["loo_mse"] = result.loo_mse
-        if result.loo_mse is not None:
-            rows.append(("loo_mse", f"{result.loo_mse:.6g}"))
     if hasattr(result, "chosen"):
-        report["chosen"], report["scores"] = _settings(result.chosen), result.scores
-        chosen = [f"{n} {_short(v)}" for n, v in report["chosen"].items() if v is not None]
-        rows.append(("chosen", ", ".join(chosen)))
-        best = sorted(result.scores, key=lambda k: -result.scores[k])[:3]
-        if best:
-            scores = ", ".join(f"{_short(result.scores[k])} for {k}" for k in best)
-            rows.append(("scores", f"{scores} clusters"))
-        report["evidence"] = result.evidence
-        if result.evidence is not None:
-            rows.append(("evidence", result.about_evidence()))
-    rows = run.rows(*rows)
+        report["chosen"] = _settings(result.chosen)
+        report |= {"scores": result.scores, "evidence": result.evidence}
+    rows = run.rows()
     if y is not None:
         ari = report["ari"] = adjusted_rand_score(y, result.labels)
         nmi = normalized_mutual_info_score(y, result.labels, average_method="geometric")
         report["nmi"] = nmi
-        rows += [("ARI", f"{ari:.4f}"), ("NMI", f"{nmi:.4f}")]
+        rows |= {"ARI": f"{ari:.4f}", "NMI": f"{nmi:.4f}"}
     profile = result.profile(points.table) if args.profile else None
     if profile is not None:
         report["profile"] = profile.records()
@@ -451,9 +438,3 @@ def _print_result(args, method, points, run):
 def _settings(params):
     """Return parameters without the labels that a search went on from: they are the output."""
     return {n: v for n, v in params.items() if not (n == "init" and isinstance(v, np.ndarray))}
-
-
-def _short(value):
-    if isinstance(value, np.ndarray):
-        return f"of {len(value)} points"
-    return f"{value:.6g}" if isinstance(value, float) else value

@@ -345,20 +345,17 @@ class Run:
             "seconds_compiling": self.seconds_compiling,
         }
 
-    def rows(self, *between):
-        """Return the rows ``(name, text)`` of any report; others come ``between`` them."""
-        seconds = f"{self.result.seconds:.3g} s"
-        if self.seconds_compiling:
-            seconds += f", {self.seconds_compiling:.3g} s of it to compile, the first time only"
-        rows = [
-            ("sizes", " ".join(map(str, self.result.sizes.tolist()))),
-            ("objective", f"{self.result.objective:.6g}"),
-            *between,
-            ("status", STATUS_TEXT[self.result.status]),
-        ]
+    def rows(self):
+        """Return the rows of any report, a dict of names and texts: those of the result first."""
+        rows = self.result._rows() | {"status": STATUS_TEXT[self.result.status]}
         if self.seed is not None:
-            rows.append(("seed", f"{self.seed}"))
-        return [*rows, ("time", seconds)]
+            rows["seed"] = str(self.seed)
+        rows["time"] = f"{rows.pop('seconds')} s"
+        if self.seconds_compiling:
+            rows["time"] += (
+                f", {self.seconds_compiling:.3g} s of it to compile, the first time only"
+            )
+        return rows
 
 
 def run_solver(function, X, params, options):
@@ -419,12 +416,13 @@ def show(text):
 
 
 def format_report(headline, rows):
-    """Return a headline and a line for each row ``(name, text)``."""
-    return "\n".join([headline, *(f"{name:<10} {text}" for name, text in rows)])
+    """Return a headline and a line for each row, a dict of names and texts."""
+    width = max(9, *map(len, rows))
+    return "\n".join([headline, *(f"{name:<{width}}  {text}" for name, text in rows.items())])
 
 
 def print_report(report, headline, rows, as_json, file=None):
-    """Print a report as JSON, or a headline and rows ``(name, text)`` for people."""
+    """Print a report as JSON, or a headline and rows, names and texts, for people."""
     if as_json:
         with naming(STANDARD_OUTPUT):
             print(json.dumps(report, default=methodcaller("tolist")))

@@ -51,7 +51,7 @@ def _predict(args):
         advice = "choose those of the model, in its order, by --columns"
         raise ValueError(f"{source}, columns: {error}; {advice}") from error
     common.write_labels(args.out, labels, len(X))
-    rows = [*_size_rows(model, labels), ("time", f"{time.perf_counter() - began:.3g} s")]
+    rows = _size_rows(model, labels) | {"time": f"{time.perf_counter() - began:.3g} s"}
     sizes = f"{counted(len(X), 'point')}, {counted(X.shape[1], 'feature')}"
     headline = f"{args.model} on {source}: {sizes}"
     print(common.format_report(headline, rows), file=sys.stderr if args.out is None else None)
@@ -66,13 +66,13 @@ def _told(model, name):
 
 def _size_rows(model, labels):
     """Return the rows of the report on the sizes of clusters, and their lasting numbers."""
-    sizes, rows = _told(model, "sizes"), []
+    sizes, rows = _told(model, "sizes"), {}
     if hasattr(model, "numbers"):
         numbers = np.sort(model.numbers)
         labels = np.searchsorted(numbers, labels)
-        rows.append(("numbers", " ".join(map(str, numbers))))
+        rows["numbers"] = " ".join(map(str, numbers))
     counts = np.bincount(labels, minlength=0 if sizes is None else len(sizes))
-    return [*rows, ("sizes", " ".join(map(str, counts)))]
+    return rows | {"sizes": " ".join(map(str, counts))}
 
 
 def _labels(model, X):

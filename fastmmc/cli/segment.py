@@ -155,4 +155,4 @@ def _print_result(args, run):
     }
     headline = f"{args.solver} on {args.source}: {width} x {height} pixels, {report['k']} segments"
     colours = " ".join("#" + bytes(map(round, color)).hex() for color in report["colors"])
-    common.print_report(report, headline, run.rows(("colours", colours)), args.json)
+    common.print_report(report, headline, run.rows() | {"colours": colours}, args.json)

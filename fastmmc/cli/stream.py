@@ -279,21 +279,21 @@ class _Run:
             f"{model.n_active_} of {settings['--k']} prototypes in use"
         )
         seed = settings[common.SEED.flag]
-        rows = [] if seed is None else [("seed", seed)]  # a state of version 0.1.0 may have none
+        rows = {} if seed is None else {"seed": seed}  # a state of version 0.1.0 may have none
         seen = []
         if self._has_constraints:
             unused = "constraints, not used as their earlier row was not remembered"
-            rows.append(("forgotten", f"{model.n_forgotten_} {unused}"))
+            rows["forgotten"] = f"{model.n_forgotten_} {unused}"
             n_waiting = len(model._stream.must) + len(model._stream.cannot)
             seen.append(("late", model.n_late_, "constraint", ", given after both their rows"))
             seen.append(("waiting", n_waiting, "constraint", ", for rows to come"))
         seen.append(("missing", source.n_missing, "cell", ", filled as in similar rows"))
         seen.append(("new", source.n_new, "cell", " of categories, read as none"))
         seen.append(("blank", source.n_blank, "line", " between the rows, without labels"))
-        rows += [(name, counted(n, one) + rest) for name, n, one, rest in seen if n]
+        rows |= {name: counted(n, one) + rest for name, n, one, rest in seen if n}
         if self._bad.path is not None:
-            rows.append(("skipped", f"{counted(self._bad.n_rows, 'row')}, see {self._bad.path}"))
-        return common.format_report(headline, [*rows, ("time", f"{seconds:.3g} s")])
+            rows["skipped"] = f"{counted(self._bad.n_rows, 'row')}, see {self._bad.path}"
+        return common.format_report(headline, rows | {"time": f"{seconds:.3g} s"})
 
 
 def _given_settings(args):

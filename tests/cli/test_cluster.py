@@ -61,7 +61,9 @@ def test_text_output_shows_the_same(capsys, table, tmp_path, expected):
     lines = dict(line.split(None, 1) for line in out.splitlines())
     assert out.startswith(f"umc-rls on {table}: 75 points, 4 features, 3 clusters\n")
     assert lines["sizes"].split() == [str(size) for size in expected.sizes]
-    assert float(lines["objective"]) == pytest.approx(expected.objective, rel=1e-5)
+    objective, starts = lines["objective"].split(", ")
+    assert float(objective) == pytest.approx(expected.objective, rel=1e-5)
+    assert starts == "the lowest of 2 starts"
     assert lines["status"] == "converged"
     assert {"time", "ARI", "NMI"} <= lines.keys()
     assert err == ""
@@ -987,9 +989,9 @@ def test_nothing_needs_to_be_told(capsys, table, blobs):
     np.testing.assert_array_equal(labels, chosen.labels)
     assert told.startswith(f"cluster on {table}: 75 points, 4 features, 3 clusters\n")
     lines = dict(line.split(None, 1) for line in told.splitlines())
-    text = "sigma {sigma:.6g}, lam {lam:.6g}".format(**chosen.chosen)
+    text = "sigma={sigma:.6g}, lam={lam:.6g}".format(**chosen.chosen)
     assert text in lines["chosen"]
-    assert lines["scores"].startswith(f"{chosen.scores[3]:.6g} for 3, ")
+    assert lines["scores"].startswith(f"{chosen.scores[3]:.3g} for k = 3, ")
     report = report_of(capsys, *given, "-k", "auto", "--method", "AutoMMC")
     assert report["scores"] == {str(k): score for k, score in chosen.scores.items()}
     assert report["chosen"]["sigma"] == chosen.chosen["sigma"]
