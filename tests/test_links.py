@@ -65,7 +65,7 @@ def test_none_at_all(given):
             ValueError,
             r"objects are 0..3; got the pair \(0, 9223372036854775808\)",
         ),
-        ([(0, 1), (2,)], ValueError, "must_link must be pairs.*got rows of different lengths"),
+        ([(0, 1), (2,)], ValueError, "must_link must be an array; got rows of different lengths"),
         (coo_array((3, 3)), ValueError, r"4 x 4; got \(3, 3\)"),
         (5, ValueError, "pairs"),
     ],

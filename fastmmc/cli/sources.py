@@ -21,9 +21,8 @@ from fastmmc.data.coding import (
     fit_coding,
     look_at_units,
     plain_coding,
-    undecided_mark,
 )
-from fastmmc.data.columns import LARGEST, check_finite
+from fastmmc.data.columns import LARGEST, check_finite, unsure_example
 from fastmmc.data.frames import Frame, read_frame
 from fastmmc.data.links import find_conflicts
 
@@ -101,13 +100,8 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
     with errors_about(source):
         frame = found if is_table else _frame_of(found)
         keeps_all = asked.are_listed or not is_table
-        coding = fit_coding(
-            frame,
-            keeps_all=keeps_all,
-            marks_missing=marks_missing,
-            scaled=scaled,
-            decimal=decimal,
-        )
+        options = {"marks_missing": marks_missing, "decimal": decimal}
+        coding = fit_coding(frame, keeps_all=keeps_all, scaled=scaled, **options)
         undecided = frame if decimal is None else None
         is_told = tell_unless_plain(source, coding, columns, undecided, compares=True)
         if not is_told and not (is_table or scaled is True):
@@ -141,9 +135,12 @@ def tell_unless_plain(source, coding, columns, frame=None, *, compares=False):
             label = option_of("--label-column", last)
             advice += f"; to compare the clusters with a column of true classes: {label}"
         common.note(source, advice)
-    if frame is not None and (mark := undecided_mark(frame, coding)):
-        hint = option_of(tables.DECIMAL.flag, "," if mark == "." else ".")
-        common.note(source, f"to read such numbers the other way: {hint}")
+    undecided = () if frame is None else zip(coding.columns, frame.columns, strict=True)
+    for column, values in undecided:
+        if column.kind == "numbers" and unsure_example(values, column.mark):
+            hint = option_of(tables.DECIMAL.flag, "," if column.mark == "." else ".")
+            common.note(source, f"to read such numbers the other way: {hint}")
+            break
     return True
 
 

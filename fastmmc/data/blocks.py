@@ -223,7 +223,9 @@ class _MapBlocks(Blocks):
                     passes.tell(at / len(tasks))
                     group = tasks[at : at + GROUP]
                     make = partial(_run_group, pool, group, gather)
-                    key = _key_of(group) if passes.folder is not None else None
+                    key = None
+                    if passes.folder is not None:  # it tells tasks of one pass from those of others
+                        key = joblib_hash([_content(task) for task in group])
                     found.append(passes.recall(key, make, check))
         finally:
             pool.shutdown(cancel_futures=True)
@@ -238,11 +240,6 @@ class _MapBlocks(Blocks):
 
 def _run_group(pool, tasks, gather):
     return gather(list(pool.map(_Task.run, tasks)))
-
-
-def _key_of(tasks):
-    """Return what tells tasks of one pass from those of others."""
-    return joblib_hash([_content(task) for task in tasks])
 
 
 def _content(task):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -101,10 +102,6 @@ class Coding:
             lines.append(f"{which}: {said}")
         return lines
 
-    def left_out(self) -> list[Column]:
-        """Return the columns that are not used."""
-        return [column for column in self.columns if not column.width]
-
     def code(self, X) -> tuple[np.ndarray, list[str], list[str]]:
         """Return a table, or an array of its columns, as numbers.
 
@@ -131,17 +128,14 @@ class Coding:
         """Return coded rows, (n, d), whose missing cells are as in similar rows."""
         if not np.isnan(X).any():
             return X
-        fillers = [column.fillers for column in self.used]
-        starts = [place.start for place in self.places() if place.start < place.stop]
-        at = [
-            start + i for start, few in zip(starts, fillers, strict=True) for i in range(len(few))
-        ]
-        values, scales = X[:, at].astype(np.float64), 1.0
+        fillers = [column.fillers for column in self.columns]
+        starts = [place.start for place in self.places()]
+        at = np.concatenate([a + np.arange(len(f)) for a, f in zip(starts, fillers, strict=True)])
+        values = X[:, at].astype(np.float64)
         gaps = np.isnan(values)
         if self.rows is not None:
-            if not self.is_scaled:
-                scales = np.nanstd(self.rows, axis=0)
-                scales[scales == 0] = 1.0
+            scales = 1.0 if self.is_scaled else np.nanstd(self.rows, axis=0)
+            scales = np.where(scales == 0, 1.0, scales)
             similar, rows = values / scales, self.rows / scales
 
             def fill(some):
@@ -207,14 +201,11 @@ def _with_own_marks(pairs):
     Where texts do not tell theirs, it is that of the column; or the other one, if most of those
     that do tell it differ from their columns.
     """
-
-    def is_written(column, values):
-        return column.kind == "numbers" and values.kind == "texts"
-
-    agree = [v.mark == c.mark for c, v in pairs if is_written(c, v) and v.mark]
+    written = "numbers", "texts"
+    agree = [v.mark == c.mark for c, v in pairs if (c.kind, v.kind) == written and v.mark]
     differs = 2 * agree.count(False) > len(agree)
     for column, values in pairs:
-        if is_written(column, values):
+        if (column.kind, values.kind) == written:
             other = "," if column.mark == "." else "."
             mark = values.mark or (other if differs else column.mark)
             column = replace(column, mark=mark)
@@ -251,7 +242,8 @@ def learn_coding(X, scaled=False, weights=None):
     if weights is not None and (weights == 0).any():
         counting, weights = frame.take(np.flatnonzero(weights)), weights[weights > 0]
     coding = fit_coding(counting, scaled=scaled, weights=weights)
-    has_ids = any(column.said == IDS for column in coding.left_out())
+    unused = [column for column in coding.columns if not column.width]
+    has_ids = any(column.said == IDS for column in unused)
     if not has_ids and all(
         values.kind == "numbers" and not np.isnan(values.cells).any() for values in frame.columns
     ):
@@ -262,15 +254,13 @@ def learn_coding(X, scaled=False, weights=None):
     numbers, unknown, _ = coding.code(frame)
     if unknown:
         warn_user(first_of(unknown, "; "), UserWarning)
-    left_out = [f"{column.name!r} is {column.said}" for column in coding.left_out()]
-    if left_out:
-        advice = ""
-        if "ids" in "".join(left_out):
-            advice = (
-                ". Give ids as float, without missing cells, to use them, or as categories if they "
-                "name groups of rows"
-            )
-        warn_user(f"columns of X are not used: {first_of(left_out, '; ')}{advice}", UserWarning)
+    if unused:
+        which = first_of([f"{column.name!r} is {column.said}" for column in unused], "; ")
+        advice = (
+            ". Give ids as float, without missing cells, to use them, or as categories if they "
+            "name groups of rows"
+        )
+        warn_user(f"columns of X are not used: {which}{advice * has_ids}", UserWarning)
     return numbers, coding
 
 
@@ -282,18 +272,14 @@ def look_at_units(coding, frame, *, warns):
     is_first("units")
 
 
-def undecided_mark(frame, coding) -> str | None:
-    """Return the decimal mark that was given to a column of texts that do not tell one."""
-    for values, column in zip(frame.columns, coding.columns, strict=True):
-        if column.kind == "numbers" and unsure_example(values, column.mark):
-            return column.mark
-    return None
-
-
 def kinds_of(
     frame, *, keeps_all=False, marks_missing=True, decimal=None, weights=None
 ) -> list[Column]:
-    """Return what each column of a table is, columns of numbers in deviations of their own."""
+    """Return what each column of a table is, columns of numbers in deviations of their own.
+
+    ``keeps_all`` uses ids and columns without differences too. ``decimal`` is the decimal mark of
+    columns of texts that do not tell one.
+    """
     mark = decimal or _mark_of(frame) or frame.mark or "."
     weights = np.ones(frame.n_rows) if weights is None else weights
     options = {"marks_missing": marks_missing, "weights": weights}
@@ -305,23 +291,14 @@ def kinds_of(
     return columns
 
 
-def fit_coding(
-    frame, *, keeps_all=False, marks_missing=True, scaled=False, weights=None, decimal=None
-) -> Coding:
+def fit_coding(frame, *, scaled=False, weights=None, **options) -> Coding:
     """Return how the columns of a table become numbers.
 
-    ``keeps_all`` uses ids and columns without differences too. Columns of numbers are brought to
-    deviation 1 where the table holds anything else, or all are to be ``scaled``: "auto" does that
-    if their units differ. A row of weight s, of ``weights`` (n,), counts as s rows. ``decimal`` is
-    the decimal mark of columns of texts that do not tell one.
+    Columns of numbers are brought to deviation 1 where the table holds anything else, or all are to
+    be ``scaled``: "auto" does that if their units differ. A row of weight s, of ``weights`` (n,),
+    counts as s rows. Other ``options`` are those of :func:`kinds_of`.
     """
-    columns = kinds_of(
-        frame,
-        keeps_all=keeps_all,
-        marks_missing=marks_missing,
-        decimal=decimal,
-        weights=weights,
-    )
+    columns: Any = kinds_of(frame, weights=weights, **options)
     kinds = {column.kind for column in columns if column.width}
     if not kinds:
         raise ValueError(
@@ -332,35 +309,31 @@ def fit_coding(
     if scaled == "auto" and kinds == {"numbers"}:
         is_mixed = have_different_units(_numbers_of(columns, frame), weights)
     times = np.ones(frame.n_rows) if weights is None else weights
-    has_gaps, pairs = False, []
+    has_gaps, suspects = False, []
     for i, (column, values) in enumerate(zip(columns, frame.columns, strict=True)):
         if not isinstance(column, NumberColumn | DateColumn):
             continue
         numbers = column.read(values)[0].astype(np.float64)
         has_gaps = has_gaps or bool(np.isnan(numbers).any())
-        pairs.append((column.name, column.kind, look_at(numbers)))
+        suspects.append((column.name, column.kind, look_at(numbers)))
         if isinstance(column, NumberColumn):
             if is_mixed and not np.isfinite(column.scale):
                 check_finite(column.name, numbers, LARGEST)
             columns[i] = _in_units(column, is_mixed)
             if is_mixed and len(kinds) > 1:
                 columns[i] = _made_even(columns[i], numbers, times)
-            elif is_mixed:
-                columns[i] = _weighed(columns[i], numbers)
-    warn_of_suspects(pairs)
-    coding = Coding(tuple(columns), is_mixed)
+            elif is_mixed and len(ends := np.unique(numbers[~np.isnan(numbers)])) == 2:
+                # It weighs as a category does.
+                columns[i] = replace(columns[i], scale=binary_scale(*ends.tolist()))
+    warn_of_suspects(suspects)
     if not has_gaps:
-        return coding
-    rows, weights = _some_rows(columns, frame, as_counts(times))
-    return replace(coding, rows=rows, weights=weights)
-
-
-def _some_rows(columns, frame, weights):
-    """Return some coded rows, without what marks missing cells, and their weights."""
+        return Coding(tuple(columns), is_mixed)
     some = evenly(frame.n_rows, ROWS)
     pairs = zip(columns, frame.take(some).columns, strict=True)
+    # Without what marks missing cells.
     parts = [c.code(values)[0][:, : len(c.fillers)] for c, values in pairs if c.width]
-    return np.hstack(parts).astype(np.float64), weights[some]
+    rows = np.hstack(parts).astype(np.float64)
+    return Coding(tuple(columns), is_mixed, rows, as_counts(times)[some])
 
 
 def _numbers_of(columns, frame):
@@ -407,12 +380,6 @@ def _in_units(column, is_mixed):
     # The mark of missing cells has the column's units.
     marker = column.marker * column.scale if np.isfinite(column.scale) else column.marker
     return replace(column, shift=0.0, scale=1.0, marker=marker)
-
-
-def _weighed(column, numbers):
-    """Return a column of numbers; one of two numbers alone weighs as a category does."""
-    found = np.unique(numbers[~np.isnan(numbers)])
-    return replace(column, scale=binary_scale(*map(float, found))) if found.size == 2 else column
 
 
 def _made_even(column, numbers, weights):

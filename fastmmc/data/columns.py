@@ -265,12 +265,8 @@ def _read_numbers(values, mark):
 
     Among numbers 90+ and <0.1 are the ends of open ranges.
     """
-    numbers = values.numbers(mark)
-    return _with_ends(values.texts, numbers, _not_read(values.texts, numbers), mark)
-
-
-def _with_ends(texts, numbers, others, mark):
-    """Return numbers with the ends of open ranges among ``others``, and which of these are none."""
+    texts, numbers = values.texts, values.numbers(mark)
+    others = _not_read(texts, numbers)
     ends = {text: cells.end_of_range(text, mark) for text in {*others}}
     if not np.isfinite([*ends.values()]).any():
         return numbers, others
@@ -386,7 +382,7 @@ def fit_column(name, values, mark, weights, **options):
 
 
 def _fit_written_numbers(name, values, weights, mark, others, **options):
-    numbers, unknown = _with_ends(values.texts, values.numbers(mark), others, mark)
+    numbers, unknown = _read_numbers(values, mark)
     strange = set(unknown)
     known = [text for text in values.known if text not in strange]
     has = {sign for sign in ".,%" if any(sign in text for text in known)}

@@ -247,7 +247,7 @@ def _read_objects(values: Sequence) -> Values:
     is_known = ~np.array(gaps, dtype=bool)
     known = [value for value, there in zip(values, is_known, strict=True) if there]
     if known and all(isinstance(value, bool | np.bool_) for value in known):
-        return Values("categories", _spread(is_known, map(str, known)))
+        return Values("categories", _fill_in(is_known, map(str, known), None).tolist())
     if known and all(isinstance(value, numbers.Real | Decimal) for value in known):
         found = _fill_in(is_known, map(_to_float, known))
         is_whole = is_known.all() and all(map(_is_whole, known)) and np.abs(found).max() < 2**53
@@ -258,7 +258,8 @@ def _read_objects(values: Sequence) -> Values:
         return Values("dates", _fill_in(is_known, map(_days_of, known)))
     texts = [value for value in known if isinstance(value, str)]
     mark = written.decimal_mark(texts, written.plain_numbers(texts)) or "."
-    return Values("texts", _spread(is_known, [_as_text(value, mark) for value in known]))
+    texts = [_as_text(value, mark) for value in known]
+    return Values("texts", _fill_in(is_known, texts, None).tolist())
 
 
 def _as_text(value, mark):
@@ -299,14 +300,8 @@ def _days_of(when):
     return (when.replace(tzinfo=None) - EPOCH) / DAY
 
 
-def _spread(is_known, known):
-    """Return a list of the known values in their places, None elsewhere."""
-    known = iter(known)
-    return [next(known) if there else None for there in is_known]
-
-
-def _fill_in(is_known, known):
-    """Return an array of the known values in their places, NaN elsewhere."""
-    values = np.full(is_known.size, np.nan)
+def _fill_in(is_known, known, gap=np.nan):
+    """Return an array of the known values in their places, and of ``gap`` elsewhere."""
+    values = np.full(is_known.size, gap)
     values[is_known] = known if isinstance(known, np.ndarray) else list(known)
     return values

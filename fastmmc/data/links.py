@@ -10,7 +10,6 @@ from fastmmc.core import memory, validation
 from fastmmc.core.display import OneLine
 from fastmmc.core.execution import warn_user
 from fastmmc.core.words import counted, named
-from fastmmc.data.frames import refuse_masked
 from fastmmc.data.labels import (
     MOST_OBJECTS,
     check_known_labels,
@@ -352,21 +351,14 @@ def _pairs_of_vector(name, values):
 
 def _pair_array(name, pairs, n):
     """Return the pairs as an array of whatever they hold."""
-    if issparse(pairs):
-        if n is not None and pairs.shape != (n, n):
-            raise ValueError(f"{name}: a sparse matrix must be {n} x {n}; got {pairs.shape}")
-        with validation.naming(name):
-            entries = coo_array(validation.check_structure(pairs))
-        kept = entries.data != 0
-        return np.column_stack([c[kept] for c in entries.coords])
-    refuse_masked(name, pairs)
-    try:
-        return np.asarray(pairs)
-    except ValueError:
-        raise ValueError(
-            f"{name} must be pairs of objects, an array of shape (p, 2) or a sparse matrix; "
-            "got rows of different lengths"
-        ) from None
+    if not issparse(pairs):
+        return validation.to_array(name, pairs)
+    if n is not None and pairs.shape != (n, n):
+        raise ValueError(f"{name}: a sparse matrix must be {n} x {n}; got {pairs.shape}")
+    with validation.naming(name):
+        entries = coo_array(validation.check_structure(pairs))
+    kept = entries.data != 0
+    return np.column_stack([c[kept] for c in entries.coords])
 
 
 def _check_indices(name, values):
@@ -433,25 +425,16 @@ def compress(objects, partners, n):
 
     Those of object i are partners[start[i] : start[i + 1]]: (n + 1,) and (p,) int64.
     """
-    start = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(objects, minlength=n), out=start[1:])
+    start = np.concatenate(([0], np.bincount(objects, minlength=n).cumsum()))
     return start, partners[np.argsort(objects, kind="stable")]
 
 
 def unique_pairs(pairs):
     """Return the sorted pairs without repetitions, the lower object first."""
-    return np.sort(pairs, axis=1)[_first_places(pairs)]
+    return np.unique(np.sort(pairs, axis=1), axis=0)
 
 
 def _each_once(pairs):
     """Return the pairs without repetitions in either order, in the order given."""
-    return pairs[np.sort(_first_places(pairs))]
-
-
-def _first_places(pairs):
-    """Return where each pair, in either order, first occurs; sorted by pair."""
-    low, high = np.sort(pairs, axis=1).T
-    order = np.lexsort((high, low))
-    new = np.ones(order.size, dtype=bool)
-    new[1:] = (np.diff(low[order]) != 0) | (np.diff(high[order]) != 0)
-    return order[new]
+    _, first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
+    return pairs[np.sort(first)]
