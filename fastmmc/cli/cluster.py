@@ -210,15 +210,12 @@ def _cluster(args):
     if args.append:
         _check_append(args)
     if args.plot is not None:
-        common.check_writable(args.plot, args.source)
-        _check_picture_format(args.plot)
+        common.check_output(args.plot, _picture_formats(), "a picture's name", args.source)
     if args.html is not None:
-        common.check_writable(args.html, args.source)
-        common.check_ending(args.html, [".html", ".htm"], "a report's name", needed=True)
+        common.check_output(args.html, (".html", ".htm"), "a report's name", args.source)
         import_bokeh()
     if args.model is not None:
-        common.check_writable(args.model, args.source)
-        common.check_ending(args.model, [".npz"], "the name of --model", needed=True)
+        common.check_output(args.model, (".npz",), "the name of --model", args.source)
     scaled = args.standardize or (method.name == CHOOSER and "auto")
     if params.get("metric", "euclidean") != "euclidean":
         scaled = None
@@ -234,7 +231,7 @@ def _cluster(args):
         with common.said_when_long(f"reading {common.source_name(args.source)}"):
             points = sources.read_points(
                 args.source,
-                sources.asked_columns(args, args.label_column),
+                sources.asked_columns(args),
                 marks_missing=not args.fill_missing,
                 scaled=scaled,
                 encoding=args.encoding,
@@ -259,14 +256,16 @@ def _cluster_points(args, method, params, points):
     run = common.run_solver(method.function, X, params, OPTIONS)
     # New rows are coded as these were, and so are the points of plots.
     result = run.result._with_coding(points.coding)
+    if len(result.labels) != len(X):
+        rows = f"{len(X)} rows got {len(result.labels)} labels"
+        raise ValueError(f"{rows}, so none are written; please report this")
     if args.append:
-        common.check_labels(result.labels, len(X))
         has_header = points.columns.names is not None
         text = tables.read_text(args.source, args.encoding)
         lines = tables.lines_with_labels(args.source, text, has_header, result.labels)
         common.write_lines(args.out, lines, text.encoding)
     elif args.out is not None or not args.json:
-        common.write_labels(args.out, result.labels, len(X))
+        common.write_labels(args.out, result.labels)
     if args.model is not None:
         # fastmmc predict finds the columns by their names.
         columns = {"columns": asdict(points.columns)}
@@ -351,10 +350,8 @@ def _solver_params(args, method, given):
         params["method_params"] = {
             n: params.pop(n) for n in [*params] if n not in (*accepted, "max_k")
         }
-    for flag, name in names.items():
-        if name in params and name not in accepted and not (name == "k" and method.binary):
-            known = ", ".join(other for other, own in names.items() if own in accepted)
-            raise ValueError(f"{method.name} has no {flag}; of these options it has {known}")
+    own = [o for o in OPTIONS if names[o.flag] in accepted or (o.name == "k" and method.binary)]
+    common.refuse_lacking(method.name, [o for o in given if names[o.flag] in params], own)
     # Whatever else is missing, values that are not allowed are refused.
     with common.naming_options(OPTIONS, method.parameters):
         for one in declared(method.estimator):
@@ -377,12 +374,11 @@ def _solver_params(args, method, given):
     return params
 
 
-def _check_picture_format(path):
+def _picture_formats():
     import_pyplot()
     from matplotlib.figure import Figure
 
-    known = [f".{end}" for end in Figure().canvas.get_supported_filetypes()]
-    common.check_ending(path, known, "a picture's name", needed=True)
+    return [f".{end}" for end in Figure().canvas.get_supported_filetypes()]
 
 
 def _save_picture(path, result, X):

@@ -191,6 +191,14 @@ def add_options(group, options):
         )
 
 
+def refuse_lacking(method, options, accepted):
+    """Raise an error if an option is not among those that a method has."""
+    for option in options:
+        if option not in accepted:
+            known = ", ".join(one.flag for one in accepted)
+            raise ValueError(f"{method} has no {option.flag}; of these options it has {known}")
+
+
 def given_options(args, options):
     """Return a dict of the options that were given and their values."""
     return {option: getattr(args, option.name) for option in options if hasattr(args, option.name)}
@@ -231,7 +239,7 @@ def note(source, text):
     tell("note", f"{source_name(source)}: {text}")
 
 
-def check_ending(path, endings, what="the name of --out", needed=False):
+def check_ending(path, endings, what, needed=False):
     """Raise an error if a file cannot have this name; pipes have no ending, unless ``needed``."""
     if path.name == STANDARD_INPUT and not needed:
         raise ValueError(f"{what} is -: without the option, labels go to standard output")
@@ -253,24 +261,13 @@ def add_labels_out(group):
 
 def check_labels_out(path, *read):
     """Raise an error now if labels could not go to a file later, or it is one to be read."""
-    check_writable(path, *read)
-    check_ending(path, (".npy", PARQUET, *TEXTS))
+    check_output(path, (".npy", PARQUET, *TEXTS), "the name of --out", *read, needed=False)
     if path.suffix.lower() == PARQUET:
         import_pandas()
 
 
-def check_labels(labels, n_rows):
-    """Return the labels of rows, if each row has one."""
-    if len(labels) != n_rows:
-        raise ValueError(
-            f"{n_rows} rows got {len(labels)} labels, so none are written; please report this"
-        )
-    return labels
-
-
-def write_labels(path, labels, n_rows):
-    """Write the labels of rows as the name of the file says, or as text to standard output."""
-    check_labels(labels, n_rows)
+def write_labels(path, labels):
+    """Write labels as the name of the file says, or as text to standard output."""
     ending = "" if path is None else path.suffix.lower()
     if ending == PARQUET:
         with replacing(path) as file:
@@ -301,6 +298,12 @@ def import_pandas():
         need = f"{PARQUET} files need pandas and pyarrow"
         raise not_installed(need, "pandas pyarrow", "; or use .csv or .npy")
     return importlib.import_module("pandas")
+
+
+def check_output(path, endings, what, *read, needed=True):
+    """Raise an error now if a file could not be written later under this name."""
+    check_writable(path, *read)
+    check_ending(path, endings, what, needed)
 
 
 def check_writable(path, *read):

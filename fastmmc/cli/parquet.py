@@ -50,7 +50,7 @@ def find_large(args, method):
         with suppress(ArrowException, OSError):  # pandas says what is wrong
             file = parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False)
             if file.metadata.num_rows * file.metadata.num_columns > LARGE_FILE:
-                large = LargeFile(path, file, sources.asked_columns(args, args.label_column))
+                large = LargeFile(path, file, sources.asked_columns(args))
                 if large.n * len(large.columns.numbers) > LARGE_FILE:
                     return large
     if args.state is not None:

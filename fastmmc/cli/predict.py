@@ -50,7 +50,7 @@ def _predict(args):
     except ValueError as error:
         advice = "choose those of the model, in its order, by --columns"
         raise ValueError(f"{source}, columns: {error}; {advice}") from error
-    common.write_labels(args.out, labels, len(X))
+    common.write_labels(args.out, labels)
     rows = _size_rows(model, labels) | {"time": f"{time.perf_counter() - began:.3g} s"}
     sizes = f"{counted(len(X), 'point')}, {counted(X.shape[1], 'feature')}"
     headline = f"{args.model} on {source}: {sizes}"

@@ -72,15 +72,10 @@ class Place:
 
     def _check_values(self):
         n_bytes = sys.maxsize if self.n_bytes is None else self.n_bytes
-        fine = {
-            "delimiter": self.delimiter in ("\t", ";", ","),
-            "classes": len(set(self.classes)) == len(self.classes),
-            "line": 1 <= self.line <= n_bytes,
-            "last": len(self.last) == 2 and 1 <= self.last[0] <= n_bytes,
-        }
-        for name, is_fine in fine.items():
-            if not is_fine:
-                raise ValueError(f"{name} is {getattr(self, name)!r}")
+        is_known = len(set(self.classes)) == len(self.classes)
+        is_known &= self.delimiter in ("\t", ";", ",") and len(self.last) == 2
+        if not (is_known and 1 <= self.line <= n_bytes and 1 <= self.last[0] <= n_bytes):
+            raise ValueError("source is a place that cannot be")
 
 
 class Row(NamedTuple):

@@ -60,8 +60,9 @@ def add_command(commands):
 def _segment(args):
     params = _segment_params(args)
     if args.out is not None:
-        common.check_writable(args.out, args.source)
-        _check_image_format(args.out)
+        Image, _ = _import_pillow()
+        known = sorted(e for e, name in Image.registered_extensions().items() if name in Image.SAVE)
+        common.check_output(args.out, known, "a picture's name", args.source)
     elif args.side_by_side:
         raise ValueError("--side-by-side needs --out, the picture to write")
     image = _read_picture(args.source)
@@ -75,12 +76,8 @@ def _segment_params(args):
     given = common.given_options(args, OPTIONS)
     if not hasattr(args, "k"):
         raise ValueError("--k is missing: segment needs the number of segments")
-    accepted = settings_of(METHODS[args.solver])
-    for option in given:
-        if option.name not in accepted:
-            raise ValueError(
-                f"{args.solver} has no {option.flag}; give another --method or leave it out"
-            )
+    own = settings_of(METHODS[args.solver])
+    common.refuse_lacking(args.solver, given, [one for one in OPTIONS if one.name in own])
     params = {option.name: value for option, value in given.items()}
     if "balance" in params:
         params["method_params"] = {"balance": params.pop("balance")}
@@ -93,12 +90,6 @@ def _import_pillow():
     except ImportError as error:
         raise not_installed("pictures need Pillow", "pillow") from error
     return Image, ImageOps
-
-
-def _check_image_format(path):
-    Image, _ = _import_pillow()
-    known = sorted(e for e, name in Image.registered_extensions().items() if name in Image.SAVE)
-    common.check_ending(path, known, "a picture's name", needed=True)
 
 
 def _read_picture(source):

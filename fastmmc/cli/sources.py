@@ -15,13 +15,7 @@ from fastmmc.cli.common import PARQUET, STANDARD_INPUT
 from fastmmc.cli.tables import TABLES, errors_about
 from fastmmc.core.words import counted, first_of
 from fastmmc.data.cells import are_names, is_missing
-from fastmmc.data.coding import (
-    Coding,
-    as_frame,
-    fit_coding,
-    look_at_units,
-    plain_coding,
-)
+from fastmmc.data.coding import Coding, as_frame, fit_coding, look_at_units, plain_coding
 from fastmmc.data.columns import LARGEST, check_finite, unsure_example
 from fastmmc.data.frames import Frame, read_frame
 from fastmmc.data.links import find_conflicts
@@ -82,10 +76,9 @@ def add_source(parser, group, columns):
     )
 
 
-def asked_columns(args, label=None):
+def asked_columns(args):
     """Return the columns that the options ask for."""
-    features, left_out = (getattr(args, name, None) for name in ("columns", "drop"))
-    return Columns(features, left_out, label)
+    return Columns(*(getattr(args, name, None) for name in ("columns", "drop", "label_column")))
 
 
 def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=None, decimal=None):
@@ -167,8 +160,7 @@ def _read(source, asked, encoding):
     is_known = source in datasets.BUNDLED + datasets.GENERATED
     may_be_known = path.name == source and not (path.suffix or path.exists())
     if source == STANDARD_INPUT or path.is_fifo() or (suffix in TABLES and not path.is_dir()):
-        frame, y, layout = tables.read_table(path, asked, encoding)
-        return frame, y, layout.same_columns
+        return tables.read_table(path, asked, encoding)
     if path.is_dir() and not is_known:
         raise ValueError(f"{source} is a folder; give a file")
     if encoding is not None:

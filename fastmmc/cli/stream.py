@@ -25,7 +25,7 @@ from fastmmc.cli.common import STANDARD_INPUT, TEXTS, Option
 from fastmmc.cli.resumable import ANEW, BadRows, Output, Place, Source, check_same
 from fastmmc.core import validation
 from fastmmc.core.files import is_replaced, locked
-from fastmmc.core.saving import check_type, make_checked, read_archive
+from fastmmc.core.saving import check_type, load, make_checked, read_archive
 from fastmmc.core.words import counted
 from fastmmc.registry import METHODS
 
@@ -164,12 +164,13 @@ def add_command(commands):
 def _stream(args):
     began = time.perf_counter()
     validation.check_integer("--chunk", args.chunk, least=1)
-    files = _check_files(args)
+    given = _given_settings(args)
+    files = _check_files(args, given)
     with ExitStack() as stack:
         for flag in WRITTEN:
             if flag in files and is_replaced(files[flag]):
                 stack.enter_context(locked(files[flag], flag))
-        run = _Run(args, stack)
+        run = _Run(args, given, stack)
         try:
             run.learn_all(args.chunk)
         except KeyboardInterrupt:
@@ -182,9 +183,8 @@ def _stream(args):
 class _Run:
     """A run that begins, or goes on from its state: ``n_saved`` rows are labelled and saved."""
 
-    def __init__(self, args, stack):
+    def __init__(self, args, given, stack):
         self._state = args.state
-        given = _given_settings(args)
         resumed = self._state is not None and self._state.exists()
         saved = constraints = None
         if resumed:
@@ -240,8 +240,7 @@ class _Run:
                 warnings.filterwarnings("ignore", ".* not seen before")
                 self._model.partial_fit(X, **constraints)
         self._pairs = {}
-        labels = common.check_labels(self._model.labels_, n)
-        self._output.write(map(str, labels.tolist()))
+        self._output.write(map(str, self._model.labels_.tolist()))
         if self._state is not None:
             out, bad = self._output, self._bad
             saved = _Saved(
@@ -313,12 +312,10 @@ def _new_settings(given, chunk):
     accepted = inspect.signature(STREAMING[method].estimator).parameters
     learning = {o.flag: accepted[o.name].default for o in LEARNING if o.name in accepted}
     learning[common.SEED.flag] = common.DEFAULT_SEED
-    for option in (*LEARNING, *KNOWLEDGE):
-        has = option.flag in learning or (option in KNOWLEDGE and method in CONSTRAINED)
-        if option.flag in given and not has:
-            raise ValueError(
-                f"{method} has no {option.flag}; give another --method or leave it out"
-            )
+    own = [option for option in LEARNING if option.flag in learning]
+    own += KNOWLEDGE if method in CONSTRAINED else ()
+    asked = [option for option in (*LEARNING, *KNOWLEDGE) if option.flag in given]
+    common.refuse_lacking(method, asked, own)
     if "--memory-size" in given:
         validation.check_integer("--memory-size", given["--memory-size"], least=1)
     if "--k" not in given:
@@ -399,18 +396,12 @@ def _read_state(path):
     needed = {field.name for field in fields(_Saved) if field.default is MISSING}
     if not extra.keys() >= needed:
         raise ValueError(f"{path} is damaged: it lacks {', '.join(sorted(needed - extra.keys()))}")
+    model = load(path)
     try:
         saved = _make_saved(extra)
-        method = saved.settings["--method"]
-        if method not in STREAMING:
-            raise ValueError(f"--method is {method!r}")
+        _check_model(model, saved)
     except Exception as error:  # whatever it holds, it is the file's fault
         raise ValueError(f"{path} is damaged: {error or type(error).__name__}; {ANEW}") from error
-    model = STREAMING[method].estimator.load(path)
-    try:
-        _check_model(model, saved)
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}; {ANEW}") from error
     return model, saved
 
 
@@ -425,6 +416,9 @@ def _make_saved(extra):
 
 
 def _check_model(model, saved):
+    method = saved.settings["--method"]
+    if method not in STREAMING or type(model) is not STREAMING[method].estimator:
+        raise ValueError(f"--method is {method!r}, and the estimator {type(model).__name__}")
     params = model.get_params()
     for option in LEARNING:
         told, found = saved.settings.get(option.flag), params.get(option.name)
@@ -440,9 +434,8 @@ def _check_model(model, saved):
         )
 
 
-def _check_files(args):
+def _check_files(args, given):
     """Return the files that were given, by their options; refuse names that cannot be or agree."""
-    given = _given_settings(args)
     files = {flag: given.get(flag) for flag in ("SOURCE", *GIVEN_FILES)} | {"--state": args.state}
     files = {flag: Path(os.path.abspath(path)) for flag, path in files.items() if path is not None}
     endings = {"--out": TEXTS, "--skip-bad-rows": (".csv", ".txt")}

@@ -15,14 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastmmc.cli.columns import SameColumns, call_columns, drop_option, shown
-from fastmmc.cli.common import (
-    STANDARD_INPUT,
-    Option,
-    is_whole,
-    note,
-    parser_of,
-    source_name,
-)
+from fastmmc.cli.common import STANDARD_INPUT, Option, is_whole, note, parser_of, source_name
 from fastmmc.core.words import counted, quoted
 from fastmmc.data.cells import (
     are_names,
@@ -218,7 +211,7 @@ def delimiter_of(path, first_line):
 
 
 def read_table(path, asked, encoding=None):
-    """Return the columns of a table, (n,) labels from 0, or None, and the layout."""
+    """Return the columns of a table, (n,) labels from 0, or None, and which columns these are."""
     with errors_about(path):
         text = read_text(path, encoding)
         if encoding is None and text.encoding == WINDOWS:
@@ -249,7 +242,7 @@ def read_table(path, asked, encoding=None):
         lines = counted(n_blank, "blank line")
         note(path, f"{lines} between the rows left out, without labels")
     y = None if layout.label is None else np.unique(labels, return_inverse=True)[1]
-    return layout.frame(columns, text.delimiter), y, layout
+    return layout.frame(columns, text.delimiter), y, layout.same_columns
 
 
 def missing_label(where, cell=""):
