@@ -73,7 +73,7 @@ class Place:
     def _check_values(self):
         n_bytes = sys.maxsize if self.n_bytes is None else self.n_bytes
         is_known = len(set(self.classes)) == len(self.classes)
-        is_known &= self.delimiter in ("\t", ";", ",") and len(self.last) == 2
+        is_known &= self.delimiter in tables.DELIMITERS and len(self.last) == 2
         if not (is_known and 1 <= self.line <= n_bytes and 1 <= self.last[0] <= n_bytes):
             raise ValueError("source is a place that cannot be")
 

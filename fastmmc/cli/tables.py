@@ -39,6 +39,7 @@ LEAST_NUMBERED = 3
 # Rows that tell whether a first row with numbers, as of years, is a header.
 ROWS_BELOW = 100
 
+DELIMITERS = ("\t", ";", ",", "|")  # the first of these in the first line separates cells
 LONGEST_CELL = 2**31 - 1  # characters, the most that csv takes on every system
 # What Excel writes above the header, and reads there.
 DELIMITER_LINE = re.compile(r"sep=([,;\t|])[\r\n]*")
@@ -201,13 +202,13 @@ def cells_of(line, number, delimiter):
 
 
 def delimiter_of(path, first_line):
-    """Return what separates cells: of tab, semicolon, comma and bar the first in the first line."""
+    """Return what separates cells, by the name of a file or its first line."""
     if Path(path).suffix.lower() == ".tsv":
         return "\t"
     if told := DELIMITER_LINE.fullmatch(first_line):
         return told[1]
     plain = QUOTED.sub("", first_line)
-    return next((mark for mark in "\t;,|" if mark in plain), ",")
+    return next((mark for mark in DELIMITERS if mark in plain), ",")
 
 
 def read_table(path, asked, encoding=None):

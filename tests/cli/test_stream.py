@@ -385,6 +385,17 @@ def test_a_file_that_grows(job, rows, capsys):
     job.check()
 
 
+@pytest.mark.parametrize("mark", ["\t", ";", ",", "|"])
+def test_a_state_of_cells_with_any_separator(mark, tmp_path, capsys):
+    path, out = tmp_path / "rows.txt", tmp_path / "labels.csv"
+    rows = [f"{i % 3}{mark}{i % 5}\n" for i in range(30)]
+    command = [path, "-k", 2, "--state", tmp_path / "state.npz", "--out", out]
+    for n in (20, 30):
+        path.write_text("".join(rows[:n]))
+        assert run(*command) == 0, capsys.readouterr().err
+        assert len(out.read_text().splitlines()) == 1 + n
+
+
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
 def test_a_last_line_without_a_line_break(job, rows, capsys, end):
     text = "a,b\n" + "".join(rows)
