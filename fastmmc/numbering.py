@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastmmc.core.clusterer import clustering_of, result_of
-from fastmmc.core.display import Listed, number_of
+from fastmmc.core.display import Listed
 from fastmmc.core.docstrings import completed_by
 from fastmmc.core.results import ClusteringResult
 from fastmmc.core.saving import Savable, stored
 from fastmmc.core.types import MatrixLike
+from fastmmc.core.words import counted
 from fastmmc.data.labels import check_known_labels, integer_labels
 
 __all__ = ["NumberedClusters", "keep_numbers"]
@@ -92,7 +93,7 @@ class NumberedClusters(Savable, Listed):
 
     def _headline(self):
         number, new, vanished = self.numbers.size, self.new.size, self.vanished.size
-        clusters = number_of(number, "cluster")
+        clusters = counted(number, "cluster")
         return f"{clusters}: {number - new} as before, {new} new; {vanished} vanished"
 
     def _rows(self):

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from fastmmc.core.display import as_lines, as_table, number_of
+from fastmmc.core.display import as_lines, as_table
 from fastmmc.core.extras import not_installed
+from fastmmc.core.words import counted
 from fastmmc.data import cells
 from fastmmc.data.coding import as_frame, kinds_of
 from fastmmc.data.columns import CategoryColumn, DateColumn, NumberColumn
@@ -161,12 +162,12 @@ class ClusterProfile:
         return sorted(self.columns, key=lambda column: -column.differences[h])
 
     def _headline(self):
-        number, columns = self.sizes.size, number_of(len(self.columns), "column")
-        points = number_of(int(self.sizes.sum()), "point")
-        return f"{points} in {number_of(number, 'cluster')}, by {columns}"
+        number, columns = self.sizes.size, counted(len(self.columns), "column")
+        points = counted(int(self.sizes.sum()), "point")
+        return f"{points} in {counted(number, 'cluster')}, by {columns}"
 
     def _title(self, h):
-        return f"cluster {h}: {number_of(int(self.sizes[h]), 'point')}, {self.shares[h]:.1%}"
+        return f"cluster {h}: {counted(int(self.sizes[h]), 'point')}, {self.shares[h]:.1%}"
 
     def _rows(self, h):
         shown = self.by_difference(h)[:COLUMNS_SHOWN]
@@ -184,7 +185,7 @@ class ClusterProfile:
         if len(self.columns) > COLUMNS_SHOWN:
             lines.append(f"Columns that differ less are not shown, {COLUMNS_SHOWN} a cluster are.")
         if self.n_left_out:
-            lines.append(f"{number_of(self.n_left_out, 'point')} in no cluster did not count.")
+            lines.append(f"{counted(self.n_left_out, 'point')} in no cluster did not count.")
         lines += [f"Column {name!r} is {why}." for name, why in self.not_used.items()]
         return lines
 

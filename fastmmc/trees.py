@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from fastmmc.core import validation
 from fastmmc.core.declare import declared
-from fastmmc.core.display import OneLine, number_of
+from fastmmc.core.display import OneLine
 from fastmmc.core.execution import RunControl, restart_seed, warn_user
 from fastmmc.core.parameters import RunParameters
 from fastmmc.core.results import ClusteringResult
 from fastmmc.core.saving import stored
 from fastmmc.core.status import STATUS_TEXT, STOPPED, Status
+from fastmmc.core.words import counted
 from fastmmc.kernels.gram import Kernel, count_distinct, dense_rows
 from fastmmc.kernels.models import row_blocks
 from fastmmc.registry import Method
@@ -139,7 +140,7 @@ class Tree:
             i, first, rest = pending.pop()
             node = self.nodes[i]
             name = "" if node.label is None else f"cluster {node.label}: "
-            lines.append(f"{first}{name}{node.size} point{'s' if node.size > 1 else ''}")
+            lines.append(f"{first}{name}{counted(node.size, 'point')}")
             if node.left is not None and node.right is not None:
                 pending.append((node.right, f"{rest}`-- ", f"{rest}    "))
                 pending.append((node.left, f"{rest}|-- ", f"{rest}|   "))
@@ -210,7 +211,7 @@ class TreeResult(ClusteringResult):
 
     def _own_rows(self):
         depth = max(node.depth for node in self.tree.nodes)
-        return {"tree": f"{number_of(self.tree._n_clusters - 1, 'split')}, depth {depth}"}
+        return {"tree": f"{counted(self.tree._n_clusters - 1, 'split')}, depth {depth}"}
 
 
 @stored()

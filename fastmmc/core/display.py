@@ -53,11 +53,6 @@ def as_assignments(values):
     return ", ".join(f"{name}={_summary(value)}" for name, value in values.items())
 
 
-def number_of(n, what):
-    """Return a number of things, with the plural."""
-    return f"{n:,} {what}{'s' * (n != 1)}"
-
-
 def _is_default(value, field):
     if field.default is MISSING:
         return False

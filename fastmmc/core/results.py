@@ -12,11 +12,12 @@ from scipy.special import softmax
 from sklearn.exceptions import NotFittedError
 
 from fastmmc.core.column_names import Named
-from fastmmc.core.display import Listed, as_assignments, number_of
+from fastmmc.core.display import Listed, as_assignments
 from fastmmc.core.docstrings import completed_by
 from fastmmc.core.saving import Savable, stored
 from fastmmc.core.status import STATUS_TEXT, Status
 from fastmmc.core.types import MatrixLike
+from fastmmc.core.words import counted
 from fastmmc.data import memberships
 from fastmmc.data.blocks import map_rows
 from fastmmc.profile import ClusterProfile, profile_of
@@ -47,7 +48,7 @@ def _links_row(result):
     """Return the row of broken links, none where there are no links."""
     if not result.n_constraints:
         return {}
-    constraints = number_of(result.n_constraints, "constraint")
+    constraints = counted(result.n_constraints, "constraint")
     return {"n_violations": f"{result.n_violations} of {constraints}"}
 
 
@@ -135,7 +136,7 @@ class ClusteringResult(Savable, Listed, Named):
 
     def _headline(self):
         n, k = len(self.labels), len(self.sizes)
-        made = f"{number_of(n, 'point')} in {number_of(k, 'cluster')}, {STATUS_TEXT[self.status]}"
+        made = f"{counted(n, 'point')} in {counted(k, 'cluster')}, {STATUS_TEXT[self.status]}"
         return f"{self.method or type(self).__name__}: {made}"
 
     def _rows(self):
@@ -483,7 +484,7 @@ class RLSResult(SizedResult):
     def _own_rows(self):
         rows = {} if self.loo_mse is None else {"loo_mse": f"{self.loo_mse:.6g}"}
         if self.params.get("trim"):
-            rows["left out"] = number_of(len(self.labels) - int(self.sizes.sum()), "point")
+            rows["left out"] = counted(len(self.labels) - int(self.sizes.sum()), "point")
         rows |= _links_row(self)
         if self.bound is not None:
             rows["bound"] = f"{self.bound:.6g}, gap {self.gap:.3g}"
@@ -534,7 +535,7 @@ class MarginResult(SizedResult):
 
     def _own_rows(self):
         rows = {} if self.duality_gap is None else {"duality_gap": f"{self.duality_gap:.3g}"}
-        violated = number_of(self.n_violated, "point")
+        violated = counted(self.n_violated, "point")
         return rows | {"n_violated": f"{violated} inside the margin or on its wrong side"}
 
 

@@ -12,7 +12,7 @@ SHORT.maxstring = 80
 
 def counted(n, one, many=None):
     """Return how many of something there are, in words."""
-    return f"{n} {one if n == 1 else many or one + 's'}"
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def quoted(text):

@@ -17,6 +17,7 @@ from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.parameters import RandomState
 from fastmmc.core.results import ClusteringResult, SegmentationResult
 from fastmmc.core.types import MatrixLike
+from fastmmc.core.words import counted
 from fastmmc.data.sizes import balanced_random_labels
 from fastmmc.kernels.factors import factor
 from fastmmc.plotting.base import (
@@ -259,7 +260,7 @@ class SegmentationDisplay(PanelsDisplay, drawn_by="imshow", such_as="``interpola
         return {"ncols": 2, "figsize": size}
 
     def _panels(self):
-        return "picture", f"{self.k} segment{'s' * (self.k != 1)}"
+        return "picture", counted(self.k, "segment")
 
     def _draw(self, ax, index, **kwargs):
         pixels = self.segments if index else self.image

@@ -12,11 +12,11 @@ import numpy as np
 from fastmmc._version import __version__
 from fastmmc.core import validation
 from fastmmc.core.clusterer import Clusterer, result_of
-from fastmmc.core.display import number_of
 from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.extras import not_installed
 from fastmmc.core.files import replacing
 from fastmmc.core.results import ClusteringResult
+from fastmmc.core.words import counted
 from fastmmc.data.frames import Frame
 from fastmmc.plotting.base import (
     COLORS,
@@ -117,7 +117,7 @@ def write_report(
     n, k = found.labels.size, page.profile.sizes.size
     text = _fill_in_template(
         title=title or "Clusters",
-        headline=f"{number_of(n, 'point')} in {number_of(k, 'cluster')}",
+        headline=f"{counted(n, 'point')} in {counted(k, 'cluster')}",
         are_open=k <= MOST_OPEN,
         page=page,
         run=found._rows(),

@@ -12,6 +12,7 @@ from scipy.cluster.hierarchy import dendrogram
 from fastmmc.choice import Candidate, ChoiceResult
 from fastmmc.choice.vote import FLOOR
 from fastmmc.core.results import ClusteringResult
+from fastmmc.core.words import counted
 from fastmmc.plotting.base import (
     COLORS,
     LARGEST_POINT,
@@ -146,7 +147,7 @@ class ChoiceDisplay(ResultDisplay, PanelsDisplay, drawn_by="scatter", such_as="`
 
     def _panels(self):
         k = int(self.winner.labels.max()) + 1
-        first = f"{k} cluster{'s' * (k != 1)}"
+        first = counted(k, "cluster")
         return [first, "score of each k", "error of each k"] if self.scores else [first]
 
     def _draw(self, ax, index, **kwargs):
