@@ -121,20 +121,21 @@ class LargeFile:
 
         A run that goes on from a state must have the same ``settings``, its options.
         """
+        passes, scaled = Passes(state, common.show), bool(settings["--standardize"])
         if state is None:
             with temporary_folder() as folder:
-                yield self._converted(folder, Passes(None, common.show), settings, has_units)
+                yield self._converted(folder, passes, scaled, has_units)
             return
         with locked(state):
             _begin(state, settings | {"SOURCE": digest_of(self.path)}, self.path)
             try:
-                yield self._converted(state, Passes(state, common.show), settings, has_units)
+                yield self._converted(state, passes, scaled, has_units)
             except KeyboardInterrupt:
                 text = "interrupted before there was a result; the same command goes on from there"
                 raise KeyboardInterrupt(text) from None
 
-    def _converted(self, folder, passes, settings, has_units):
-        coding = self._coding(passes, bool(settings["--standardize"]), has_units)
+    def _converted(self, folder, passes, scaled, has_units):
+        coding = self._coding(passes, scaled, has_units)
         sources.tell_unless_plain(self.path, coding, self.columns)
         used = [i for i, column in enumerate(coding.columns) if column.width]
         kinds = [self._file.schema_arrow.field(coding.columns[i].name).type for i in used]

@@ -10,7 +10,7 @@ import sys
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -99,7 +99,7 @@ class Source:
         self._bad = bad
         self._path = path
         self._layout = self._delimiter = None
-        self._waiting = []  # rows that were read and are yet to be learned
+        self._rows = self._read_rows()  # those that are yet to be learned
         self._classes = {}
         self._line = self._n_bytes = 0
         self._last = b""
@@ -122,20 +122,13 @@ class Source:
         """
         self._keeps_all, self._decimal = asked.are_listed, decimal
         with tables.errors_about(self.name):
-            rows = list(islice(iter(self._next_row, None), min(chunk, 1 + tables.ROWS_BELOW)))
-            if not rows and self._bad.n_rows:
+            top = list(islice(self._rows, 1))
+            if not top and self._bad.n_rows:
                 raise ValueError(f"none of {counted(self._bad.n_rows, 'line')} is a row")
-            if not rows:
-                raise ValueError("there are no rows")
-            first, *below = rows
-            cells = [row.cells for row in below]
-            layout = tables.read_layout(self.name, first.line, first.cells, asked, cells)
-            self._layout, self._waiting = layout, below if layout.has_header else rows
-            if not self._waiting and (row := self._next_row()) is not None:
-                self._waiting = [row]
-            if not self._waiting:
-                raise ValueError(tables.NOTHING_BELOW)
-            self._waiting[0] = self._waiting[0]._replace(n_blank=0)
+            n_below, rows = min(chunk - 1, tables.ROWS_BELOW), chain(top, self._rows)
+            self._layout, rows = tables.read_layout(self.name, rows, asked, n_below)
+            first = next(rows)._replace(n_blank=0)
+            self._rows = chain([first], rows)
 
     @property
     def columns(self):
@@ -165,7 +158,7 @@ class Source:
     def _take(self, n):
         """Return the next n rows that have as many cells as the first one."""
         rows = []
-        while len(rows) < n and (row := self._next_row()) is not None:
+        while len(rows) < n and (row := next(self._rows, None)) is not None:
             self.n_blank += row.n_blank
             try:
                 self._layout.check_length(row.line, row.cells)
@@ -173,6 +166,8 @@ class Source:
                 self._bad.add(row.line, error, row.bytes)
             else:
                 rows.append(row)
+        if len(rows) < n:  # a file may grow
+            self._rows = self._read_rows()
         return rows
 
     def _frame(self, rows):
@@ -267,10 +262,9 @@ class Source:
                 self._seek(place.n_bytes, place.line, place.last)
             else:
                 # What writes into a pipe may begin with its header again.
-                row = self._next_row()
-                if row is not None:
-                    repeated = self._layout.has_header and row.cells == self._layout.first
-                    self._waiting = [] if repeated else [row]
+                top, layout = list(islice(self._rows, 1)), self._layout
+                if not (layout.has_header and [row.cells for row in top] == [layout.first]):
+                    self._rows = chain(top, self._rows)
 
     def _seek(self, n_bytes, line, last):
         """Go to a place in the file, if the file is still the same up to there."""
@@ -285,10 +279,8 @@ class Source:
             raise ValueError(f"line {line} is not the one that was read; {again}")
         self._n_bytes, self._line = n_bytes, line
 
-    def _next_row(self):
-        """Return the next line that is not blank, or None at the end."""
-        if self._waiting:
-            return self._waiting.pop(0)
+    def _read_rows(self):
+        """Yield the lines that are not blank and can be read."""
         n_blank = 0
         while line := self._next_line():
             if len(line) > MOST_BYTES:
@@ -296,12 +288,14 @@ class Source:
                     f"line {self._line} is longer than {MOST_BYTES} bytes; expected rows of numbers"
                 )
             try:
-                if cells := self._cells(line):
-                    return Row(self._line, line, cells, n_blank)
-                n_blank += 1
+                cells = self._cells(line)
             except BadRow as error:
                 self._bad.add(self._line, error, line)
-        return None
+                continue
+            n_blank += not cells
+            if cells:
+                yield Row(self._line, line, cells, n_blank)
+                n_blank = 0
 
     def _next_line(self):
         """Return the bytes of the next line; empty at the end."""
@@ -341,9 +335,8 @@ class Source:
             ) from error
         if self._delimiter is None and text.strip():
             self._delimiter = tables.delimiter_of(self._path, text)
-        if self._line == 1 and tables.DELIMITER_LINE.fullmatch(text):
-            return []
-        return tables.cells_of(text, self._line, self._delimiter or ",")
+        line = tables.Text([text], self._delimiter or ",", "utf-8")
+        return next(cells for _, _, cells in line.rows(self._line - 1, "in its own line"))
 
 
 class Output:

@@ -30,7 +30,6 @@ from fastmmc.data.frames import Frame, Values
 TABLES = (".csv", ".tsv")
 # What older programs of Windows write in Western Europe.
 WINDOWS = "cp1252"
-NOTHING_BELOW = "there is a header and nothing below it"
 
 # What pandas writes above the index of a frame, and names such a column when it reads it.
 UNNAMED = re.compile(r"|Unnamed: \d+(_level_\d+)?")
@@ -100,27 +99,31 @@ class Text(NamedTuple):
     delimiter: str
     encoding: str
 
-    def rows(self):
-        """Yield number (from 1) of the first line, text and cells of every row.
+    def rows(self, n_before=0, quotes_end="where its cell ends"):
+        """Yield number of the first line, text and cells of every row; ``n_before`` are before it.
 
         Blank lines have no cells, nor has one in which Excel tells the delimiter. A quoted cell may
         hold line breaks, but no line like a row: a quote that nothing closes would take in the rows
         up to the next one.
         """
-        reader = _reader(self.lines, self.delimiter)
+        reader = csv.reader(
+            self.lines, delimiter=self.delimiter, skipinitialspace=True, strict=True
+        )
         begin = width = 0
         while begin < len(self.lines):
             try:
                 cells = next(reader)
-                if width == 0 and DELIMITER_LINE.fullmatch(self.lines[begin]):
+                if n_before + width == 0 and DELIMITER_LINE.fullmatch(self.lines[begin]):
                     cells = []
                 width = width or len(cells)
                 if reader.line_num > begin + 1 and _hold_rows(cells, self.delimiter, width):
                     problem = f"a cell goes on to line {reader.line_num}, and has lines like rows"
                     raise csv.Error(problem)
             except csv.Error as error:
-                raise _unreadable(begin + 1, error, self.lines[begin]) from error
-            yield begin + 1, "".join(self.lines[begin : reader.line_num]), cells
+                problem = f"line {n_before + begin + 1} cannot be read as a row: {error}"
+                advice = f"close a quote {quotes_end}, and write one within a cell twice"
+                raise BadRow(problem, advice if '"' in self.lines[begin] else None) from error
+            yield n_before + begin + 1, "".join(self.lines[begin : reader.line_num]), cells
             begin = reader.line_num
 
 
@@ -128,18 +131,6 @@ def _hold_rows(cells, delimiter, width):
     """Tell whether a line within a cell has as many cells as a row, and so may be one."""
     lines = [lines for cell in cells if len(lines := cell.splitlines()) > 1]
     return any(line.count(delimiter) + 1 == width for line in chain(*lines))
-
-
-def _reader(lines, delimiter):
-    return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
-
-
-def _unreadable(number, error, line, where="where its cell ends"):
-    """Return an error about a line, and advice where it has a quote."""
-    advice = f"close a quote {where}, and write one within a cell twice"
-    return BadRow(
-        f"line {number} cannot be read as a row: {error}", advice if '"' in line else None
-    )
 
 
 class BadRow(ValueError):
@@ -193,14 +184,6 @@ def _encoding_of(data):
     return "utf-8"
 
 
-def cells_of(line, number, delimiter):
-    """Return the cells of a line; a cell that would go on in the next one is an error."""
-    try:
-        return next(_reader([line], delimiter), [])
-    except csv.Error as error:
-        raise _unreadable(number, error, line, "in its own line") from error
-
-
 def delimiter_of(path, first_line):
     """Return what separates cells, by the name of a file or its first line."""
     if Path(path).suffix.lower() == ".tsv":
@@ -218,19 +201,11 @@ def read_table(path, asked, encoding=None):
         if encoding is None and text.encoding == WINDOWS:
             advice = "if letters are wrong, name another encoding, such as --encoding cp1250"
             note(path, f"read as {WINDOWS}, as it is not UTF-8; {advice}")
-        rows = ((at, line, row) for at, (line, _, row) in enumerate(text.rows()) if row)
-        first = next(rows, None)
-        if first is None:
-            raise ValueError("the file is empty")
-        below = list(islice(rows, ROWS_BELOW))
-        layout = read_layout(path, *first[1:], asked, [row for *_, row in below])
-        rows = chain(below, rows)
-        top = next(rows, None) if layout.has_header else first
-        if top is None:
-            raise ValueError(NOTHING_BELOW)
-        columns, labels = [[] for _ in layout.columns], []
-        for at, line, row in chain([top], rows):
-            n_rows = at + 1 - top[0]  # with blank ones
+        rows = ((line, at, row) for at, (line, _, row) in enumerate(text.rows()) if row)
+        layout, rows = read_layout(path, rows, asked)
+        columns, labels, top = [[] for _ in layout.columns], [], None
+        for line, at, row in rows:
+            top = at if top is None else top
             layout.check_length(line, row)
             for column, i in zip(columns, layout.columns, strict=True):
                 column.append(row[i])
@@ -238,7 +213,7 @@ def read_table(path, asked, encoding=None):
                 labels.append(row[layout.label].strip())
                 if is_missing(labels[-1]):
                     raise missing_label(f"line {line}", labels[-1])
-    if n_blank := n_rows - len(columns[0]):
+    if n_blank := at + 1 - top - len(columns[0]):
         # In a table of one column they may be meant as missing cells.
         lines = counted(n_blank, "blank line")
         note(path, f"{lines} between the rows left out, without labels")
@@ -327,11 +302,26 @@ def lines_with_labels(path, text, has_header, labels):
             yield f"{body}{text.delimiter}{next(entries)}{end}" if cells else line
 
 
-def read_layout(source, line, first, asked, below=()):
-    """Return the layout that a table's first row shows, beside some rows ``below`` it.
+def read_layout(source, rows, asked, n_below=ROWS_BELOW):
+    """Return the layout that a table's first row shows, beside some below it, and the rows of data.
 
-    Notes on standard error tell which columns are left out, and whether data may be a header.
+    In the ``rows`` the number of a line comes first and cells third. Notes on standard error tell
+    which columns are left out, and whether data may be a header.
     """
+    top = list(islice(rows, 1 + n_below))
+    if not top:
+        raise ValueError("the file is empty")
+    (line, _, first, *_), *below = top
+    layout = _layout_of(source, line, first, asked, [row[2] for row in below])
+    data = chain(below if layout.has_header else top, rows)
+    first = next(data, None)
+    if first is None:
+        raise ValueError("there is a header and nothing below it")
+    return layout, chain([first], data)
+
+
+def _layout_of(source, line, first, asked, below):
+    """Return the layout that a first row shows, its line and cells, beside the cells below it."""
     if len(first) == 1:
         _refuse_spaces([row[0] for row in below if len(row) == 1])
     names = [cell.strip() for cell in first]

@@ -1110,9 +1110,9 @@ def test_missing_values_are_no_header(first, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "there are no rows"),
+        ("", "the file is empty"),
         ("1,2\n\n3,4\n5,1e200\n", "line 4 has a value beyond 1e+150"),
-        ("\n\n", "there are no rows"),
+        ("\n\n", "the file is empty"),
         ("a,b\n", "there is a header and nothing below it"),
         ("a,b\n1,2\n3\n", "line 3 has 1 cell; line 1 has 2"),
         ("1,2\n3,4\n5,x\n", "line 3, column 1 (from 0): expected a finite number, got 'x'"),
