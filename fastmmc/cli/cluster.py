@@ -284,10 +284,9 @@ def _goes_in_blocks(large, args, given):
     # What is about single points, or all of them in memory.
     unused = ("constraints", "plot", "html", "profile")
     flags = [f"--{name}" for name in unused if getattr(args, name)]
-    flags += [option.flag for option in given if option.flag in ("--trim", "--metric")]
-    if args.state is not None:
-        # Where the time ends, and with it the labels, would depend on when the run was killed.
-        flags += [option.flag for option in given if option.flag == "--max-time"]
+    # Where the time ends, and with it the labels, would depend on when the run was killed.
+    unused = ("--trim", "--metric") if args.state is None else ("--trim", "--metric", "--max-time")
+    flags += [option.flag for option in given if option.flag in unused]
     try:
         if flags:
             raise ValueError(f"{flags[0]}: {parquet.ABOUT}, without it; leave it out")

@@ -1,6 +1,5 @@
 """Which columns of a table are used: those that were asked for, or those of a model."""
 
-import argparse
 import csv
 import io
 import re
@@ -10,26 +9,23 @@ from difflib import get_close_matches
 from itertools import groupby
 from typing import NamedTuple
 
-from fastmmc.cli.common import Option, is_whole
+from fastmmc.cli.common import Option, is_whole, parser_of
 from fastmmc.core.words import SHOWN, first_of, named
 from fastmmc.data.cells import are_names
 
 NUMBERS = re.compile(r"\s*(\d+)(?:-(\d+))?\s*", re.ASCII)  # one column, or a range
 
 
-def parse_columns(text):
+def _to_columns(text):
     """Return a list of columns; a name with a comma stands in double quotes."""
-    try:
-        (cells,) = csv.reader([text], skipinitialspace=True, strict=True)
-    except (csv.Error, ValueError):
-        cells = []
+    (cells,) = csv.reader([text], skipinitialspace=True, strict=True)
     items = [cell.strip() for cell in cells]
     if not all(items) or not items:
-        raise argparse.ArgumentTypeError(
-            f"expected names or numbers of columns, separated by commas; got {text!r}"
-        )
+        raise ValueError("a column has no name")
     return items
 
+
+parse_columns = parser_of("names or numbers of columns, separated by commas", _to_columns)
 
 HOW = "by names in the header, numbers from 0, or ranges of numbers: a,b or 0,3,5-8"
 DROP = Option("--drop COLS", parse_columns, f"leave these columns out, {HOW}", action="extend")

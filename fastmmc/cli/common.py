@@ -1,6 +1,7 @@
 """What the commands share: options, messages, checks of files to write, and running a solver."""
 
 import argparse
+import csv
 import importlib
 import inspect
 import json
@@ -100,7 +101,7 @@ def parser_of(expected, convert=None, words=()):
     def parse(text):
         try:
             return words[text] if convert is None or text in words else convert(text)
-        except (KeyError, ValueError):
+        except (KeyError, ValueError, csv.Error):
             raise argparse.ArgumentTypeError(f"expected {expected}; got {text!r}") from None
 
     return parse
@@ -366,15 +367,11 @@ def run_solver(function, X, params, options):
     accepted = inspect.signature(function).parameters
     if SEED.name in accepted:
         params = {SEED.name: DEFAULT_SEED} | params
-    compilation = Compilation(_tell_of_compiling)
+    text = "compiling, which takes some seconds the first time only"
+    compilation = Compilation(lambda: sys.stderr.isatty() and tell("note", text))
     with naming_options(options, accepted), compilation.watching():
         result = _solve(function, X, params, accepted)
     return Run(result, params.get(SEED.name), compilation.seconds)
-
-
-def _tell_of_compiling():
-    if sys.stderr.isatty():
-        tell("note", "compiling, which takes some seconds the first time only")
 
 
 @contextmanager

@@ -150,7 +150,11 @@ class LargeFile:
                 passes.recall(f"write {group}", write, partial(_check_bytes, path))
         X = LargeMap(path, dtype, "r", shape=(self.n, len(used)))
         X.passes = passes
-        y = None if self._label is None else self._labels()
+        y = None
+        if self._label is not None:
+            column = self._all[self._label]
+            with tables.errors_about(self.path):
+                y = sources.classes_of(self._file.read([column]).to_pandas()[column])
         return sources.Points(X, y, self.columns.of(coding), None, coding)
 
     def _coding(self, passes, scaled, has_units):
@@ -220,11 +224,6 @@ class LargeFile:
             file.write(rows)
         file.flush()
         return begin, file.tell(), digest.hexdigest()
-
-    def _labels(self):
-        column = self._all[self._label]
-        with tables.errors_about(self.path):
-            return sources.classes_of(self._file.read([column]).to_pandas()[column])
 
 
 def _check_bytes(path, found):

@@ -13,9 +13,6 @@ from fastmmc.cli.common import is_whole
 from fastmmc.core import saving
 from fastmmc.core.words import counted
 
-# What earlier versions saved beside the columns.
-OLD_KEYS = {"mean", "scale"}
-
 
 def add_command(commands):
     """Add ``predict`` to the commands of a parser."""
@@ -46,12 +43,23 @@ def _predict(args):
     with common.said_when_long(f"reading {source}"):
         X = sources.read_new_points(args.source, asked, coding, args.encoding)
     try:
-        labels = _labels(model, X)
+        with warnings.catch_warnings():
+            # The columns were found by their names.
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            # What a coding gives are numbers already.
+            labels = model.predict(X) if coding is None else model._nearest(X)
     except ValueError as error:
         advice = "choose those of the model, in its order, by --columns"
         raise ValueError(f"{source}, columns: {error}; {advice}") from error
     common.write_labels(args.out, labels)
-    rows = _size_rows(model, labels) | {"time": f"{time.perf_counter() - began:.3g} s"}
+    rows, sizes = {}, _told(model, "sizes")
+    if hasattr(model, "numbers"):  # lasting ones of the clusters
+        numbers = np.sort(model.numbers)
+        labels = np.searchsorted(numbers, labels)
+        rows["numbers"] = " ".join(map(str, numbers))
+    counts = np.bincount(labels, minlength=0 if sizes is None else len(sizes))
+    rows["sizes"] = " ".join(map(str, counts))
+    rows["time"] = f"{time.perf_counter() - began:.3g} s"
     sizes = f"{counted(len(X), 'point')}, {counted(X.shape[1], 'feature')}"
     headline = f"{args.model} on {source}: {sizes}"
     print(common.format_report(headline, rows), file=sys.stderr if args.out is None else None)
@@ -64,27 +72,6 @@ def _told(model, name):
     return getattr(result, f"{name}_", getattr(result, name, None))
 
 
-def _size_rows(model, labels):
-    """Return the rows of the report on the sizes of clusters, and their lasting numbers."""
-    sizes, rows = _told(model, "sizes"), {}
-    if hasattr(model, "numbers"):
-        numbers = np.sort(model.numbers)
-        labels = np.searchsorted(numbers, labels)
-        rows["numbers"] = " ".join(map(str, numbers))
-    counts = np.bincount(labels, minlength=0 if sizes is None else len(sizes))
-    return rows | {"sizes": " ".join(map(str, counts))}
-
-
-def _labels(model, X):
-    """Return the clusters of new points, which are numbers already."""
-    if _told(model, "coding") is not None:
-        return model._nearest(X)
-    with warnings.catch_warnings():
-        # The columns were found by their names.
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        return model.predict(X)
-
-
 def _read_model(path):
     """Return what predicts, and the columns that it was made of; None where they are not known."""
     model = saving.load(path)
@@ -94,7 +81,7 @@ def _read_model(path):
     extra = header.get("extra")
     coding = _told(model, "coding")
     if isinstance(extra, dict) and "columns" in extra:
-        if extra.keys() & OLD_KEYS:
+        if extra.keys() & {"mean", "scale"}:
             raise ValueError(f"{path} was made by an earlier version of fastmmc; make it anew")
         try:
             columns = saving.make_checked(SameColumns, extra["columns"])

@@ -215,12 +215,8 @@ class Source:
             used = zip(kinds, self.coding.columns, strict=True)
             ids = [i for i, (kind, column) in enumerate(used) if kind.said == IDS and column.width]
             if ids:
-                called = self.columns.calls(ids)
-                common.note(
-                    self.name,
-                    "columns that seem to hold ids are learned as numbers; to leave them out: "
-                    f"{drop_option(called)}",
-                )
+                seem = "columns that seem to hold ids are learned as numbers; to leave them out"
+                common.note(self.name, f"{seem}: {drop_option(self.columns.calls(ids))}")
 
     def _about_cell(self, row, coding, place):
         """Return an error about a cell of a column of numbers or dates."""

@@ -124,8 +124,7 @@ def tell_unless_plain(source, coding, columns, frame=None, *, compares=False):
     if categories:
         advice = f"to leave out categories: {drop_option(columns.calls(categories))}"
         if compares:
-            (last,) = columns.calls(categories[-1:])
-            label = option_of("--label-column", last)
+            label = option_of("--label-column", *columns.calls(categories[-1:]))
             advice += f"; to compare the clusters with a column of true classes: {label}"
         common.note(source, advice)
     undecided = () if frame is None else zip(coding.columns, frame.columns, strict=True)

@@ -297,9 +297,8 @@ class _Run:
 
 def _given_settings(args):
     """Return the options that were given, and the source, by their names."""
-    given = {"SOURCE": args.source}
-    if args.source != STANDARD_INPUT:
-        given["SOURCE"] = os.path.abspath(args.source)
+    is_piped = args.source == STANDARD_INPUT
+    given = {"SOURCE": args.source if is_piped else os.path.abspath(args.source)}
     if hasattr(args, "solver"):
         given["--method"] = args.solver
     options = common.given_options(args, (*LEARNING, *KNOWLEDGE, *COMMON))
@@ -316,8 +315,6 @@ def _new_settings(given, chunk):
     own += KNOWLEDGE if method in CONSTRAINED else ()
     asked = [option for option in (*LEARNING, *KNOWLEDGE) if option.flag in given]
     common.refuse_lacking(method, asked, own)
-    if "--memory-size" in given:
-        validation.check_integer("--memory-size", given["--memory-size"], least=1)
     if "--k" not in given:
         raise ValueError("--k is missing: stream needs the number of prototypes")
     k = validation.check_integer("--k", given["--k"], least=1)
@@ -425,13 +422,9 @@ def _check_model(model, saved):
         if (type(told), told) != (type(found), found):
             raise ValueError(f"{option.flag} is {told!r}, but the estimator has {found!r}")
     place, n = saved.source, getattr(model, "n_seen_", 0)
-    if n < 1 or (place.n_bytes is not None and place.line < n):
-        raise ValueError(f"{n} rows in {place.line} lines cannot be")
-    if len(place.layout.columns) != model.n_features_in_:
-        raise ValueError(
-            f"there are {len(place.layout.columns)} columns, but the estimator has "
-            f"{model.n_features_in_}"
-        )
+    is_short = place.n_bytes is not None and place.line < n
+    if n < 1 or is_short or len(place.layout.columns) != model.n_features_in_:
+        raise ValueError(f"{n} rows of {model.n_features_in_} columns cannot have been learned")
 
 
 def _check_files(args, given):

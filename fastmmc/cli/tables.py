@@ -365,9 +365,8 @@ def _layout_of(source, line, first, asked, below):
 def _refuse_spaces(rows):
     """Refuse a column whose cells are numbers with spaces between them, not as thousands have."""
     parts = [cell for row in rows for cell in row.split()]
-    if len(parts) == len(rows) or not all(map(says_number_or_date, parts)):
-        return
-    if not all(map(says_number_or_date, rows)):
+    are_numbers = len(parts) > len(rows) and all(map(says_number_or_date, parts))
+    if are_numbers and not all(map(says_number_or_date, rows)):
         raise ValueError(
             f"numbers such as {rows[0].strip()!r} seem to be separated by spaces; separate them by "
             "commas, semicolons or tabs, as with tr -s ' ' ','"

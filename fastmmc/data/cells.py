@@ -73,8 +73,7 @@ def is_missing(cell: str) -> bool:
 
 def says_number_or_date(cell: str) -> bool:
     """Tell whether a cell is a number or a date in any way of writing it."""
-    marks = (".", ",")
-    return any(np.isfinite(to_number(cell, mark)) for mark in marks) or is_date(cell)
+    return any(np.isfinite(to_number(cell, mark)) for mark in ".,") or is_date(cell)
 
 
 def is_name(cell: str) -> bool:

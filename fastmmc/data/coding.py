@@ -280,7 +280,9 @@ def kinds_of(
     ``keeps_all`` uses ids and columns without differences too. ``decimal`` is the decimal mark of
     columns of texts that do not tell one.
     """
-    mark = decimal or _mark_of(frame) or frame.mark or "."
+    marks = [values.mark for values in frame.columns if values.kind == "texts"]
+    votes = marks.count(",") - marks.count(".")
+    mark = decimal or (frame.mark or "." if votes == 0 else "," if votes > 0 else ".")
     weights = np.ones(frame.n_rows) if weights is None else weights
     options = {"marks_missing": marks_missing, "weights": weights}
     pairs = zip(frame.names, frame.columns, strict=True)
@@ -404,10 +406,3 @@ def _made_even(column, numbers, weights):
         return column
     scale /= chance_to_differ(numbers, weights) ** FEW_VALUES
     return replace(column, power=power, unit=unit, shift=shift, scale=scale)
-
-
-def _mark_of(frame):
-    """Return the decimal mark that most columns of texts have, None if none tells it."""
-    marks = [values.mark for values in frame.columns if values.kind == "texts"]
-    votes = marks.count(",") - marks.count(".")
-    return None if votes == 0 else "," if votes > 0 else "."

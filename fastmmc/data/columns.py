@@ -356,7 +356,7 @@ def fit_column(name, values, mark, weights, **options):
     if values.kind in ("numbers", "spans"):
         # Whole numbers of which some are missing are floats in a data frame.
         is_whole = values.cells.dtype.kind in "iu" or np.isnan(values.cells).any()
-        column = _fit_numbers(name, values.cells, weights, is_whole=is_whole, **options)
+        column = _fit_numbers(name, values.cells, weights, is_whole, **options)
         if values.kind == "numbers" or not column.width:
             return column
         said = column.said.replace("numbers", "spans of time, in days", 1)
@@ -396,7 +396,7 @@ def _fit_written_numbers(name, values, weights, mark, others, **options):
     if end := next((text for text in others if text not in strange), None):
         said.append(f"{end!r} read as {cells.end_of_range(end, mark):.6g}")
     is_whole = not has & {".", ","}
-    return _fit_numbers(name, numbers, weights, mark, said, unknown, is_whole, **options)
+    return _fit_numbers(name, numbers, weights, is_whole, mark, said, unknown, **options)
 
 
 def unsure_example(values, mark):
@@ -409,16 +409,7 @@ def unsure_example(values, mark):
 
 
 def _fit_numbers(
-    name,
-    numbers,
-    weights,
-    mark=".",
-    said=(),
-    unknown=(),
-    is_whole=False,
-    *,
-    keeps_all,
-    marks_missing,
+    name, numbers, weights, is_whole, mark=".", said=(), unknown=(), *, keeps_all, marks_missing
 ):
     gaps = np.isnan(numbers)
     known = numbers[~gaps].astype(np.float64)

@@ -110,7 +110,12 @@ def check_links_of_clusters(must_link, cannot_link, n, k, known=None, *, hard=Tr
     edges, rows = _exclusions(links, known)
     wrong = _excluding(edges, k)
     if wrong is not None:
-        raise ValueError(_tell_excluding(rows[wrong], k))
+        what = "exclude each other in a ring of odd length" if k == 2 else "all exclude each other"
+        raise ValueError(
+            f"cannot_link: {named('row', rows[wrong].tolist())} {what} (with what must-links and "
+            f"known labels imply), which {counted(k, 'cluster')} cannot satisfy; remove one of "
+            "these links, or raise k"
+        )
     return links
 
 
@@ -168,15 +173,6 @@ def _excluding(edges, k):
     With two clusters odd cycles tell exactly. With more, cliques are found greedily, and not all.
     """
     return _odd_cycle(edges) if k == 2 else _clique(edges, k)
-
-
-def _tell_excluding(rows, k):
-    what = "exclude each other in a ring of odd length" if k == 2 else "all exclude each other"
-    return (
-        f"cannot_link: {named('row', rows.tolist())} {what} (with what must-links and known labels "
-        f"imply), which {counted(k, 'cluster')} cannot satisfy; remove one of these links, or "
-        "raise k"
-    )
 
 
 def _odd_cycle(edges):

@@ -75,10 +75,8 @@ def make_points(call):
 
 def _affordable_references(max_time):
     """Return to how many points distances are used; max_time may be too short for all."""
-    if max_time is None:
-        return REFERENCES
-    affordable = (PLACING_SHARE * max_time / PLACING_SECONDS) ** (1 / 3)
-    return min(REFERENCES, max(LEAST_REFERENCES, int(affordable)))
+    seconds = np.inf if max_time is None else PLACING_SHARE * max_time
+    return int(np.clip((seconds / PLACING_SECONDS) ** (1 / 3), LEAST_REFERENCES, REFERENCES))
 
 
 def _check_call(call):
