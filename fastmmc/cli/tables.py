@@ -329,17 +329,21 @@ def _layout_of(source, line, first, asked, below):
     same = [row for row in below if len(row) == len(first)]
     columns = [[row[i].strip() for row in same] for i in range(len(first))]
     n_index = len([*takewhile(UNNAMED.fullmatch, names)])
-    of_features = [names[i] for i in features], [columns[i] for i in features]
+    pairs = [(names[i], columns[i]) for i in features]
+    named = [(name, column) for name, column in pairs if is_name(name)]
     if asked.name_some(names) or 0 < n_index < len(first) and _are_counted(names[n_index:]):
         has_header = True
-    elif are_names(of_features[0]):
-        has_header = not _come_again(*of_features)
+    elif are_names([name for name, _ in pairs]):
+        # In files that were put together a header is repeated between rows of numbers.
+        is_new = not all(name in column for name, column in named)
+        has_header = is_new or any(_is_above_numbers(name, column) for name, column in named)
         if not has_header:
             told = "the first row was taken for data, as all that it holds is in its columns again"
             advice = "if it is the header, name a column by --columns, --drop or --label-column"
             note(source, f"{told}; {advice}")
     else:
-        why = _why_header(*of_features) or _why_numbers(names, columns)
+        others = [(cell, column) for cell, column in pairs if not is_name(cell)]
+        why = _why_header(named, others) or _why_numbers(names, columns)
         has_header = why is not None
         if has_header:
             note(source, f"the first row, {why}, was taken for the header, though it has numbers")
@@ -364,37 +368,25 @@ def _layout_of(source, line, first, asked, below):
 
 def _refuse_spaces(rows):
     """Refuse a column whose cells are numbers with spaces between them, not as thousands have."""
-    parts = [cell for row in rows for cell in row.split()]
-    are_numbers = len(parts) > len(rows) and all(map(says_number_or_date, parts))
-    if are_numbers and not all(map(says_number_or_date, rows)):
+    apart = [row for row in rows if len(row.split()) > 1]
+    are_numbers = all(map(says_number_or_date, " ".join(rows).split()))
+    if are_numbers and not all(map(says_number_or_date, apart)):
         raise ValueError(
-            f"numbers such as {rows[0].strip()!r} seem to be separated by spaces; separate them by "
-            "commas, semicolons or tabs, as with tr -s ' ' ','"
+            f"numbers such as {apart[0].strip()!r} seem to be separated by spaces; separate them "
+            "by commas, semicolons or tabs, as with tr -s ' ' ','"
         )
 
 
-def _come_again(first, columns):
-    """Tell whether all names of a first row are in their columns again, and none above numbers.
-
-    In files that were put together a header is repeated between rows of numbers.
-    """
-    named = [(cell, column) for cell, column in zip(first, columns, strict=True) if is_name(cell)]
-    come_again = all(cell in column for cell, column in named)
-    return come_again and not any(_is_above_numbers(cell, column) for cell, column in named)
-
-
-def _why_header(first, columns):
+def _why_header(named, others):
     """Return why a first row is a header in which columns are called by numbers; None if it is not.
 
-    These are whole or dates and different, and a name stands above numbers or a date above other
-    numbers; or else the names occur only here and the numbers count by 1, at least three of them or
-    beyond all that is below them. If several names stand above numbers, any numbers are names.
+    ``named`` are its names and ``others`` its other cells, each with the cells below it. The others
+    differ, are whole numbers or dates, and either a name stands above numbers, or a date above
+    other numbers, or the names occur only here and the numbers count by 1, at least three of them
+    or beyond all that is below them. If several names stand above numbers, any numbers will do.
     """
-    pairs = list(zip(first, columns, strict=True))
-    named = [(cell, column) for cell, column in pairs if is_name(cell)]
-    others = [(cell, column) for cell, column in pairs if not is_name(cell)]
     cells = [cell for cell, _ in others]
-    if not named or not columns[0] or len(set(cells)) < len(cells):
+    if not named or not named[0][1] or len(set(cells)) < len(cells):
         return None
     n_above = len({cell for cell, column in named if _is_above_numbers(cell, column)})
     above_others = any(

@@ -109,13 +109,12 @@ def _are_missing(values):
     if values.dtype.kind == "f":
         return np.isnan(values)
     if values.dtype.kind == "O":
-        return _mask(values, _is_missing)
+        # pandas' NA equals nothing.
+        return _mask(
+            values,
+            lambda v: v is None or type(v).__name__ == "NAType" or (is_number(v) and v != v),
+        )
     return np.zeros(values.shape, dtype=bool)
-
-
-def _is_missing(value):
-    """Tell whether a value is None, NaN or pandas' NA, which equals nothing."""
-    return value is None or type(value).__name__ == "NAType" or is_number(value) and value != value
 
 
 def _are_labels(values, k):

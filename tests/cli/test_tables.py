@@ -751,6 +751,13 @@ def test_spaces_within_a_number_or_a_date_are_no_separators(cells_, tmp_path):
     assert len(frame.columns) == 1
 
 
+def test_an_empty_cell_of_one_column_has_no_spaces(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text('a\n1\n""\n2\n')
+    frame, _, _ = read_table(path, Columns())
+    assert frame.columns[0].texts == ["1", None, "2"]
+
+
 def test_messages_about_wide_tables_are_short(capsys, tmp_path):
     texts = np.random.default_rng(0).choice(["u", "v"], (40, 300))
     frame = pd.DataFrame(texts, columns=[f"column_{j}" for j in range(300)])
