@@ -326,37 +326,41 @@ def _layout_of(source, line, first, asked, below):
         _refuse_spaces([row[0] for row in below if len(row) == 1])
     names = [cell.strip() for cell in first]
     features, label = asked.choose(len(first), names)
-    same = [row for row in below if len(row) == len(first)]
-    columns = [[row[i].strip() for row in same] for i in range(len(first))]
+    same = [[cell.strip() for cell in row] for row in below if len(row) == len(first)]
+    # In files that were put together a header is repeated between rows of numbers.
+    rest = [row for row in same if any(row[i] != names[i] for i in features)]
+    comes_again = len(rest) < len(same)
+    columns = [[row[i] for row in rest] for i in range(len(first))]
     n_index = len([*takewhile(UNNAMED.fullmatch, names)])
     pairs = [(names[i], columns[i]) for i in features]
     named = [(name, column) for name, column in pairs if is_name(name)]
     if asked.name_some(names) or 0 < n_index < len(first) and _are_counted(names[n_index:]):
         has_header = True
     elif are_names([name for name, _ in pairs]):
-        # In files that were put together a header is repeated between rows of numbers.
-        is_new = not all(name in column for name, column in named)
-        has_header = is_new or any(_is_above_numbers(name, column) for name, column in named)
+        is_data = comes_again or all(name in column for name, column in named)
+        has_header = not is_data or any(_hold_numbers(column) for _, column in named)
         if not has_header:
             told = "the first row was taken for data, as all that it holds is in its columns again"
             advice = "if it is the header, name a column by --columns, --drop or --label-column"
             note(source, f"{told}; {advice}")
     else:
         others = [(cell, column) for cell, column in pairs if not is_name(cell)]
-        why = _why_header(named, others) or _why_numbers(names, columns)
+        why = _why_header(named, others, comes_again)
+        if why is None and not comes_again:
+            why = _why_numbers(names, columns)
         has_header = why is not None
         if has_header:
             note(source, f"the first row, {why}, was taken for the header, though it has numbers")
     n_index = n_index if label is None else min(n_index, label)
-    rest = [i for i in features if i >= n_index]
-    if has_header and not asked.are_listed and rest and rest != features:
+    named_ones = [i for i in features if i >= n_index]
+    if has_header and not asked.are_listed and named_ones not in ([], features):
         which = "the first column" if n_index == 1 else f"the first {n_index} columns"
         note(
             source,
             f"{which} without a name in the header, as DataFrame.to_csv() writes the index, left "
             "out; give a name to use it as a feature",
         )
-        features = rest
+        features = named_ones
     if not has_header and len(first) >= LEAST_NUMBERED and _are_counted(names):
         note(
             source,
@@ -377,23 +381,24 @@ def _refuse_spaces(rows):
         )
 
 
-def _why_header(named, others):
+def _why_header(named, others, comes_again):
     """Return why a first row is a header in which columns are called by numbers; None if it is not.
 
-    ``named`` are its names and ``others`` its other cells, each with the cells below it. The others
-    differ, are whole numbers or dates, and either a name stands above numbers, or a date above
-    other numbers, or the names occur only here and the numbers count by 1, at least three of them
-    or beyond all that is below them. If several names stand above numbers, any numbers will do.
+    ``named`` are its names and ``others`` its other cells, each with the cells below it, without
+    those of rows in which all of it ``comes_again``. The others differ, are whole numbers or dates,
+    and either a name stands above numbers, or a date above other numbers, or the names occur only
+    here and the numbers count by 1, at least three of them or beyond all that is below them. If
+    several names stand above numbers, any numbers will do.
     """
     cells = [cell for cell, _ in others]
     if not named or not named[0][1] or len(set(cells)) < len(cells):
         return None
-    n_above = len({cell for cell, column in named if _is_above_numbers(cell, column)})
+    n_above = len({name for name, column in named if _hold_numbers(column)})
     above_others = any(
-        is_date(cell) and _is_above_numbers(cell, column) and not any(map(is_date, column))
+        is_date(cell) and _hold_numbers(column) and not any(map(is_date, column))
         for cell, column in others
     )
-    are_new = not any(name in column for name, column in named)
+    are_new = not comes_again and not any(name in column for name, column in named)
     count_on = all(map(is_whole, cells)) and set(np.diff([*map(int, cells)])) == {1}
     fits = n_above > 1
     if not fits and all(is_whole(cell) or is_date(cell) for cell in cells):
@@ -403,10 +408,10 @@ def _why_header(named, others):
     return f"with {named[0][0]!r} above other rows" if fits else None
 
 
-def _is_above_numbers(cell, column):
-    """Tell whether a column holds numbers or dates alone, beside missing cells and this one."""
-    others = [one for one in column if one != cell and not is_missing(one)]
-    return bool(others) and all(map(says_number_or_date, others))
+def _hold_numbers(column):
+    """Tell whether cells are numbers or dates alone, beside missing ones."""
+    known = [cell for cell in column if not is_missing(cell)]
+    return bool(known) and all(map(says_number_or_date, known))
 
 
 def _is_beyond(cell, column):

@@ -626,6 +626,8 @@ def test_blank_lines_between_rows_are_told(capsys, tmp_path):
         ("a,3,4\nb,2,9\nc,8,1\n", None),
         ("NA,3,4\n1,2,9\n2,8,1\n", None),
         ("a,1,2,3\na,1,5,2\nb,2,1,3\n", None),
+        # A mark of missing cells among numbers.
+        ("x,3,5\n4,1,2\nx,2,1\n6,2,7\n", None),
     ],
 )
 def test_a_header_with_numbers(capsys, tmp_path, text, names):
