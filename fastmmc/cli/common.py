@@ -356,9 +356,8 @@ class Run:
             rows["seed"] = str(self.seed)
         rows["time"] = f"{rows.pop('seconds')} s"
         if self.seconds_compiling:
-            rows["time"] += (
-                f", {self.seconds_compiling:.3g} s of it to compile, the first time only"
-            )
+            to_compile = f"{self.seconds_compiling:.3g} s of it to compile"
+            rows["time"] += f", {to_compile}, the first time only"
         return rows
 
 

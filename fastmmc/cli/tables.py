@@ -100,11 +100,11 @@ class Text(NamedTuple):
     encoding: str
 
     def rows(self, n_before=0, quotes_end="where its cell ends"):
-        """Yield number of the first line, text and cells of every row; ``n_before`` are before it.
+        """Yield the number of the first line, the text and the cells of every row.
 
-        Blank lines have no cells, nor has one in which Excel tells the delimiter. A quoted cell may
-        hold line breaks, but no line like a row: a quote that nothing closes would take in the rows
-        up to the next one.
+        ``n_before`` lines come before these. Blank lines have no cells, nor has the line in which
+        Excel tells the delimiter. A quoted cell may hold line breaks, but no line like a row: a
+        quote that nothing closes would take in the rows up to the next one.
         """
         reader = csv.reader(
             self.lines, delimiter=self.delimiter, skipinitialspace=True, strict=True
@@ -190,8 +190,7 @@ def delimiter_of(path, first_line):
         return "\t"
     if told := DELIMITER_LINE.fullmatch(first_line):
         return told[1]
-    plain = QUOTED.sub("", first_line)
-    return next((mark for mark in DELIMITERS if mark in plain), ",")
+    return next((mark for mark in DELIMITERS if mark in QUOTED.sub("", first_line)), ",")
 
 
 def read_table(path, asked, encoding=None):
@@ -352,15 +351,15 @@ def _layout_of(source, line, first, asked, below):
         if has_header:
             note(source, f"the first row, {why}, was taken for the header, though it has numbers")
     n_index = n_index if label is None else min(n_index, label)
-    named_ones = [i for i in features if i >= n_index]
-    if has_header and not asked.are_listed and named_ones not in ([], features):
+    behind = [i for i in features if i >= n_index]
+    if has_header and not asked.are_listed and behind not in ([], features):
         which = "the first column" if n_index == 1 else f"the first {n_index} columns"
         note(
             source,
             f"{which} without a name in the header, as DataFrame.to_csv() writes the index, left "
             "out; give a name to use it as a feature",
         )
-        features = named_ones
+        features = behind
     if not has_header and len(first) >= LEAST_NUMBERED and _are_counted(names):
         note(
             source,
@@ -384,11 +383,11 @@ def _refuse_spaces(rows):
 def _why_header(named, others, comes_again):
     """Return why a first row is a header in which columns are called by numbers; None if it is not.
 
-    ``named`` are its names and ``others`` its other cells, each with the cells below it, without
-    those of rows in which all of it ``comes_again``. The others differ, are whole numbers or dates,
-    and either a name stands above numbers, or a date above other numbers, or the names occur only
-    here and the numbers count by 1, at least three of them or beyond all that is below them. If
-    several names stand above numbers, any numbers will do.
+    ``named`` are its names and ``others`` its other cells, each with the cells below it; rows in
+    which all of it ``comes_again`` are left out of these. The others must differ and be whole
+    numbers or dates, and one of three must hold. A name stands above numbers; a date stands above
+    other numbers; or the names occur only here and the numbers count by 1, at least three of them
+    or beyond all that is below them. Beside several names above numbers, others may be anything.
     """
     cells = [cell for cell, _ in others]
     if not named or not named[0][1] or len(set(cells)) < len(cells):
