@@ -355,9 +355,8 @@ class Run:
         if self.seed is not None:
             rows["seed"] = str(self.seed)
         rows["time"] = f"{rows.pop('seconds')} s"
-        if self.seconds_compiling:
-            to_compile = f"{self.seconds_compiling:.3g} s of it to compile"
-            rows["time"] += f", {to_compile}, the first time only"
+        if seconds := self.seconds_compiling:
+            rows["time"] += f", {seconds:.3g} s of it to compile, the first time only"
         return rows
 
 

@@ -127,8 +127,7 @@ class Source:
                 raise ValueError(f"none of {counted(self._bad.n_rows, 'line')} is a row")
             n_below, rows = min(chunk - 1, tables.ROWS_BELOW), chain(top, self._rows)
             self._layout, rows = tables.read_layout(self.name, rows, asked, n_below)
-            first = next(rows)._replace(n_blank=0)
-            self._rows = chain([first], rows)
+            self._rows = chain([next(rows)._replace(n_blank=0)], rows)
 
     @property
     def columns(self):

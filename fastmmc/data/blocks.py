@@ -121,13 +121,9 @@ def _add_all(parts, add):
     return parts[0]
 
 
-def take_rows(block, indices, d, dtype):
-    """Return some rows of a block, checked."""
-    return check_block(np.asarray(block)[indices], d, dtype)
-
-
-def check_block(block, d, dtype):
-    """Return the points of a block as a finite matrix in C order."""
+def check_block(block, d, dtype, rows=None):
+    """Return the points of a block, or of some of its rows, as a finite matrix in C order."""
+    block = block if rows is None else np.asarray(block)[rows]
     return validation.check_new_points(block, Kernel("linear"), d, dtype)
 
 
@@ -163,7 +159,7 @@ class Blocks:
         """Return some rows, whose indices rise, in memory."""
         ends = np.searchsorted(indices, self.bounds)
         chosen = [
-            self.task(take_rows, rows, indices[a:b] - start, self.shape[1], self.dtype)
+            self.task(check_block, rows, self.shape[1], self.dtype, indices[a:b] - start)
             for rows, start, (a, b) in zip(self.rows, self.bounds, pairwise(ends), strict=False)
             if a < b
         ]

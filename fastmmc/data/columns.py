@@ -501,7 +501,13 @@ def _fit_dates(name, days, weights, form, unknown=(), texts=()):
     if is_clock:
         circles = {"time of day": _circle(known, CYCLES["time of day"], weights)}
     elif (1.0 - differ) * LEAST_DATES <= 1.0:
-        circles = _circles(known, weights)
+        # Those that the dates run through and do not stand still in.
+        circles = {
+            part: circle
+            for part, cycle in CYCLES.items()
+            if np.ptp(known) >= LEAST_CYCLES * cycle
+            and (circle := _circle(known, cycle, weights))[1] > STILL
+        }
     parts = [*circles] if is_clock else ["a number", *circles]
     # A sine and a cosine have the variance 1 together, as a column of numbers has. The times of a
     # race or of a shop are a small part of the circle.
@@ -530,16 +536,6 @@ def _unsure_date(days, form, texts):
             return differences.nonzero()[0][0]
     # Years of two digits are up to 2068.
     return days.argmax() if form and "%y" in form else None
-
-
-def _circles(days, weights):
-    """Return the circles of cycles that dates run through, without those they stand still in."""
-    run_through = {
-        part: _circle(days, cycle, weights)
-        for part, cycle in CYCLES.items()
-        if np.ptp(days) >= LEAST_CYCLES * cycle
-    }
-    return {part: circle for part, circle in run_through.items() if circle[1] > STILL}
 
 
 def _circle(days, cycle, weights):
