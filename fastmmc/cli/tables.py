@@ -286,14 +286,14 @@ def lines_with_labels(path, text, has_header, labels):
     """Yield the lines of a table as they are, with a label at the end of each row."""
     with errors_about(path):
         rows = list(text.rows())
-        first, *others = (cells for _, _, cells in rows if cells)
+        table = [cells for _, _, cells in rows if cells]
+        if len(table) != has_header + len(labels):
+            raise ValueError("it has other rows than before; do not change it meanwhile")
         column, end = [*map(str, labels)], "\n"
         if has_header:
-            taken = {cell.strip() for cell in first}
+            taken = {cell.strip() for cell in table[0]}
             names = chain(["cluster"], (f"cluster_{i}" for i in count(2)))
             column.insert(0, next(name for name in names if name not in taken))
-        if len(column) != 1 + len(others):
-            raise ValueError("it has other rows than before; do not change it meanwhile")
         entries = iter(column)
         for _, line, cells in rows:
             body = line.rstrip("\r\n")

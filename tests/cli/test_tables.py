@@ -14,7 +14,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.cli import common
+from fastmmc.cli import common, tables
 from fastmmc.cli.columns import Columns, parse_columns
 from fastmmc.cli.sources import read_points
 from fastmmc.cli.tables import read_table
@@ -554,6 +554,14 @@ def test_labels_beside_what_has_no_lines(capsys, tmp_path):
         ([path, "--out", path], "is a file to be read"),
     ]:
         assert message in error_of(capsys, "cluster", *given, "-k", 2, "--append")
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n", "a,b\n1,2\n", "a,b\n1,2\n3,4\n5,6\n"])
+def test_labels_beside_a_table_that_changed(tmp_path, text):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="other rows than before; do not change it meanwhile"):
+        list(tables.lines_with_labels(path, tables.read_text(path), True, [0, 1]))
 
 
 # Random tables: labels and a word on each column, or an error of one line
