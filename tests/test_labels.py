@@ -112,6 +112,13 @@ def test_numbers_have_no_names():
     assert known.tolist() == [0, 1, 0] and names.tolist() == ["x", "y"]
 
 
+def test_many_names_are_not_all_shown():
+    y = [f"name {i}" for i in range(1200)]
+    message = r"^y has 1,200 names \('name 0', .*, and 1,190 more\), more than the 2 clusters$"
+    with pytest.raises(ValueError, match=message):
+        read_known_labels(y, 1200, 2, name="y")
+
+
 @pytest.mark.parametrize(
     ("y", "message"),
     [

@@ -23,6 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fastmmc.core.extras import not_installed
 from fastmmc.core.status import STATUS_TEXT, Status
 from fastmmc.core.threads import limit_openmp, one_blas_thread
+from fastmmc.core.words import counted
 from fastmmc.kernels.gram import count_distinct
 
 logger = logging.getLogger("fastmmc")
@@ -448,9 +449,8 @@ def warn_of_equal_points(points, k):
     """Warn, and return True, if X has fewer than k distinct points."""
     distinct = count_distinct(points, k)
     if distinct < k:
-        plural = "s" if distinct > 1 else ""
         warn_user(
-            f"X has only {distinct} distinct point{plural}, fewer than the {k} clusters: equal "
+            f"X has only {counted(distinct, 'distinct point')}, fewer than the {k} clusters: equal "
             "points are told apart by chance; give a smaller k, or clean X"
         )
     return distinct < k
@@ -458,7 +458,7 @@ def warn_of_equal_points(points, k):
 
 def warn_of_fewer(found, k, why):
     """Warn that there are fewer clusters than were asked for; ``why`` also says what to do."""
-    warn_user(f"found {found} cluster{'s' * (found > 1)}, fewer than the {k} asked for: {why}")
+    warn_user(f"found {counted(found, 'cluster')}, fewer than the {k} asked for: {why}")
 
 
 @contextmanager

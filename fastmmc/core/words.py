@@ -23,7 +23,7 @@ def quoted(text):
 def first_of(entries, mark=", "):
     """Return the first few entries of a list, and how many more there are."""
     more = len(entries) - SHOWN
-    return mark.join(map(str, entries[:SHOWN])) + (f"{mark}and {more} more" if more > 0 else "")
+    return mark.join(map(str, entries[:SHOWN])) + (f"{mark}and {more:,} more" if more > 0 else "")
 
 
 def named(what, names):

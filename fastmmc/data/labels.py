@@ -7,6 +7,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 from fastmmc.core import validation
+from fastmmc.core.words import counted, first_of
 
 # Objects and labels are numbered below this.
 MOST_OBJECTS = 2**62
@@ -69,9 +70,10 @@ def read_known_labels(labels, n, k=None, *, name="known_labels"):
     classes, codes = np.unique(values[told].astype(str), return_inverse=True)
     k = classes.size if k is None else k
     if classes.size > k:
+        which = first_of([*map(repr, classes.tolist())])
         raise ValueError(
-            f"{name} has {classes.size} names ({', '.join(map(repr, classes.tolist()))}), more "
-            f"than the {k} clusters"
+            f"{name} has {counted(classes.size, 'name')} ({which}), more than the "
+            f"{counted(k, 'cluster')}"
         )
     known, names = np.full(n, -1, dtype=np.int64), np.full(k, "", dtype=object)
     known[told] = codes

@@ -517,7 +517,10 @@ HEAVY = np.repeat([2.0, 1.0], [5, 15])
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ({"min_size": 6}, ".rows 0, 1, 2, 3, 4, 5, 6, 7, 8., and .* more than 8 beside others of at least 12"),
+        (
+            {"min_size": 6},
+            ".rows 0, 1, 2, 3, 4, 5, 6, 7, 8., and .* more than 8 beside others of at least 12",
+        ),
         ({"min_size": 7, "sample_weight": HEAVY}, "of weight 14 .rows 0.* than 11 beside .* 14"),
         ({"max_size": 9, "sample_weight": HEAVY}, "of weight 14 .rows 0, .* more than 9; raise"),
         ({"max_size": 4, "sample_weight": HEAVY / 3}, "of weight 4.66.* more than 4; raise"),
