@@ -413,12 +413,12 @@ def check_groups(links, known, n, k, rule, weights, asked_sizes):
         what = f"must_link joins {rows.size} points{weight} ({which})"
         if rows.size == 1:
             what = f"{which} is a point{weight}"
-        beside, advice = "", "raise balance, or max_size if it is given"
+        beside = ""
         if room[h] < rule.upper[h]:
             beside = f" beside others of at least {others[h] / unit:.10g} in all"
-            advice = "lower min_size"
         raise ValueError(
-            f"{what}, and no cluster may have more than {room[h] / unit:.10g}{beside}; {advice}"
+            f"{what}, and no cluster may have more than {room[h] / unit:.10g}{beside}; raise "
+            "balance or max_size, lower min_size, or change target_sizes"
         )
 
 

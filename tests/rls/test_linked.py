@@ -535,6 +535,16 @@ def test_groups_too_large_for_the_sizes_are_refused_before_the_search(method, to
         method(X, K, must_link=np.repeat([0, -1], [9, 11]), random_state=0, **told)
 
 
+@pytest.mark.parametrize("told", [{"min_size": 4}, {"target_sizes": [3, 7]}, {"max_size": 7}])
+def test_advice_on_too_large_a_group_names_what_can_be_changed(told):
+    X = np.random.default_rng(0).standard_normal((10, 2))
+    words = {"min_size": "lower min_size", "target_sizes": "change target_sizes"}
+    words["max_size"] = "raise balance or max_size"
+    message = f"^must_link joins 8 points .*; .*{words[next(iter(told))]}"
+    with pytest.raises(ValueError, match=message):
+        fastmmc.umc_rls(X, 2, must_link=[0] * 8 + [-1] * 2, **told)
+
+
 @pytest.mark.jit
 def test_odd_rings_are_refused_for_two_clusters_and_even_ones_are_not():
     X = np.random.default_rng(0).standard_normal((20, 2))
