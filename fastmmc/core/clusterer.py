@@ -258,8 +258,8 @@ class Clusterer(
         Warns
         -----
         UserWarning
-            If nearly all of 20 or more points are so far beyond those of a Gaussian or Laplacian
-            kernel that their columns seem to have other units than in the fit.
+            If the kernel is Gaussian or Laplacian, and nearly all of 20 or more new points lie so
+            far beyond the training points that their columns seem to have other units.
         """
         X = self._check_new_points(X)
         return self._nearest(X)

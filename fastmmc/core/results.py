@@ -183,8 +183,8 @@ class ClusteringResult(Savable, Listed, Named):
         Warns
         -----
         UserWarning
-            If nearly all of 20 or more points are so far beyond those of a Gaussian or Laplacian
-            kernel that their columns seem to have other units than in the fit.
+            If the kernel is Gaussian or Laplacian, and nearly all of 20 or more new points lie so
+            far beyond the training points that their columns seem to have other units.
         """
         X, light = self._in_numbers(X), self._without_labels()
         return map_rows(light._scores, X, len(self.sizes), np.dtype(np.float64))

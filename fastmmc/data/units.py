@@ -24,10 +24,10 @@ LEAST_SHARE = 1 / 5
 LEAST_POINTS = 20
 MOST_NUMBERS = 300_000
 
-# New points are in other units than those of a model if more than the second share of them are so
-# many times as far from the mean of these as any of these. Halves of seven sets, raw or scaled, are
-# not beside the other halves, nor two deviations apart, and are with columns times 1,000. Rows of a
-# table with dates are not after eleven months, by the model of a month.
+# New points seem to have other units if more than the second share of them are so many times as far
+# from the mean of the model's points as any of those. Of seven sets, raw or scaled, one half does
+# not seem so to the model of the other, not even two deviations away, but does if its columns are
+# multiplied by 1,000. Nor do rows with dates to the model of a month that is eleven months old.
 FAR = 20.0
 MOST_FAR = 0.9
 
@@ -64,7 +64,7 @@ def warn_of_units(points, names):
 def warn_of_other_units(points, known):
     """Warn if nearly all new points are far beyond the points of a model, where both are dense.
 
-    A public function that is running predicts points of its own, some of them left out as outliers.
+    There is no warning within a public function: it predicts points of its own, with outliers.
     """
     if in_call() or issparse(points) or issparse(known):
         return
@@ -79,8 +79,8 @@ def warn_of_other_units(points, known):
         warn_user(
             f"{is_far.mean():.0%} of these points are more than {FAR:g} times as far from the "
             "centre of the model's points as any of those: their columns seem to have other units, "
-            "or another scale, than in the fit, so that their clusters mean little. Give them as "
-            "there",
+            "or another scale, than in the fit, so that their clusters mean little. Give "
+            "them in the units of the fit",
             UserWarning,
         )
 
