@@ -390,14 +390,13 @@ def check_groups(links, known, n, k, rule, weights, asked_sizes):
     """Refuse must-links and known labels that leave too few groups, or one too large."""
     members = join(links.must, n, known)[:n]
     sizes = np.bincount(members)
-    rows = np.flatnonzero(members == sizes.argmax())
-    which = named("row", rows.tolist())
     if sizes.size < np.count_nonzero(rule.lower):
+        rows = np.flatnonzero(members == sizes.argmax())
         joined = ["must_link"] * (len(links.must) > 0) + ["known_labels"] * (known is not None)
         verb = "leaves" if joined == ["must_link"] else "leave"
         raise ValueError(
             f"{' and '.join(joined)} {verb} {sizes.size} groups of points, fewer than k = {k} "
-            f"clusters; the largest has {rows.size} points ({which})"
+            f"clusters; the largest has {rows.size} points ({named('row', rows.tolist())})"
         )
     if weights is not None and not asked_sizes:
         return  # heavy groups may go beyond a balance that is left open
