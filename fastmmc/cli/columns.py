@@ -78,8 +78,8 @@ class Columns(NamedTuple):
     def name_some(self, names):
         """Tell whether one of these names is meant, so that they are a header."""
         items = (self.features or []) + (self.left_out or [])
-        named = self.label is not None and not is_whole(self.label)
-        return named or any(_is_named(item, names) for item in items)
+        has_named_label = self.label is not None and not is_whole(self.label)
+        return has_named_label or any(_is_named(item, names) for item in items)
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,11 @@ class SameColumns:
         return self.names is not None and set(self.names) <= set(names)
 
 
+def shown(i, names):
+    """Return what a column is called in messages."""
+    return f"{i} (from 0)" if names is None else repr(names[i].strip())
+
+
 def call_columns(numbers, names):
     """Return what options call columns: by their names, or numbers where names are ambiguous.
 
@@ -205,8 +210,3 @@ def _find(flag, item, n_columns, names, ranges=True):
 def _is_named(item, names):
     """Tell whether an item is the name of a column; a whole number is never meant as a name."""
     return not is_whole(item) and names is not None and item in names
-
-
-def shown(i, names):
-    """Return what a column is called in messages."""
-    return f"{i} (from 0)" if names is None else repr(names[i].strip())
