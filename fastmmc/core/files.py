@@ -6,7 +6,7 @@ import io
 import os
 import shutil
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -136,7 +136,9 @@ def temporary_folder():
         with suppress(OSError, ValueError), locked(left):
             shutil.rmtree(left)
     path = place / f"{TEMPORARY}{uuid4().hex}"
-    with locked(path):
+    with ExitStack() as stack:
+        with suppress(OSError):  # where a file system has no locks, no folder is taken for left
+            stack.enter_context(locked(path))
         path.mkdir(mode=0o700)
         try:
             yield path

@@ -1,5 +1,6 @@
 """Parquet files that are too large for memory, in files that are small enough for a test."""
 
+import errno
 import json
 import re
 import signal
@@ -188,6 +189,18 @@ def test_temporary_folders_of_killed_runs_are_removed_by_the_next(
         assert run(*command) == 0
         assert len([*place.iterdir()]) == 3 and used.exists()
     assert len([*place.iterdir()]) == 1
+
+
+@pytest.mark.skipif(files.fcntl is None, reason="no flock")
+def test_temporary_folders_need_no_locks(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(files.fcntl, "flock", refuse)
+    with files.temporary_folder() as one, files.temporary_folder() as other:
+        assert one.exists() and other.exists()
+    assert not one.exists() and not other.exists()
 
 
 def test_states_of_other_runs_and_damaged_ones(points, table, tmp_path, monkeypatch, capsys):
