@@ -15,7 +15,7 @@ try:
 except ImportError:  # Windows
     import msvcrt
 
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # where there is none; mypy takes it for a module
 
 # Letters of its name that an unfinished file has, as a name may be as long as the system allows.
 MOST_NAME = 50

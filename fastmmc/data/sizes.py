@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import entr
 
 from fastmmc.core import validation
 from fastmmc.core.words import named
@@ -360,6 +361,4 @@ def evenness(labels, k, masses=None):
     if k == 1:
         return 1.0
     sizes = np.bincount(labels, masses, k)
-    shares = sizes / sizes.sum()
-    shares = shares[shares > 0]
-    return max(np.finfo(np.float64).eps, float(-np.sum(shares * np.log(shares)) / np.log(k)))
+    return float(max(np.finfo(np.float64).eps, entr(sizes / sizes.sum()).sum() / np.log(k)))

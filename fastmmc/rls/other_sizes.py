@@ -32,8 +32,8 @@ def warn_of_other_sizes(factor, labels, k):
 
     The labels of a sample and Ward's clusters descend in the size-free cost, and the better of
     them is compared with the labels. A few outliers lower the cost, so the leave-one-out error, a
-    mean over the clusters, must be lower as well; it is priced by how unequal the sizes are, as
-    where sizes are chosen.
+    mean over the clusters, must be lower as well; it is divided by the root of the evenness of
+    the sizes.
     """
     if k == 1 or min(factor.n, SAMPLE) < LEAST_PER_CLUSTER * k:
         return
