@@ -1,6 +1,7 @@
 """Tests of the choice of width and size rule by a vote."""
 
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,9 +19,9 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc.choice import methods, vote, whole
 from fastmmc.choice.candidates import JUDGES, KERNELS, N_MEANS, N_NEAR, N_STEPS
-from fastmmc.choice.evidence import CLEAR, CLOUDS, MOST_COMPARED, Cloud
+from fastmmc.choice.evidence import CLEAR, CLOUDS, Cloud
 from fastmmc.choice.given import BALANCE
-from fastmmc.choice.numbers import DITHERS, Counts, _largest_vote
+from fastmmc.choice.numbers import DITHERS, Counts, _largest_vote, around, spaced
 from fastmmc.choice.results import LEAST_EVIDENCE, RULES
 from fastmmc.choice.widths import Genie, Widths, dithered
 from fastmmc.core.execution import fixed_seed, restart_stream
@@ -344,7 +345,7 @@ def test_finds_the_number_of_blobs_of_very_unequal_sizes(monkeypatch):
 
 
 def test_a_chance_rise_behind_many_clusters_is_no_bend():
-    counts = Counts(None)
+    counts = Counts(SimpleNamespace(cells=SimpleNamespace(masses=np.ones(99))), None)
     counts._votes = counts.errors = dict.fromkeys(range(2, 34), 0.5)
     totals = {k: k / 10 for k in range(2, 34)}
     totals[26] *= 1.15
@@ -354,11 +355,26 @@ def test_a_chance_rise_behind_many_clusters_is_no_bend():
     assert list(bends) == list(range(2, 31))
     told = [k for k, bend in bends.items() if bend > 1e-9]
     assert told == [24, 27, 28] and max(bends, key=bends.get) == 28
-    # Without those after 29, the last one is the nearest to a tenth more.
+    # Numbers do not count without the tenth more that they are compared with.
     del counts._votes[30], counts._votes[31], counts._votes[32], counts._votes[33]
-    fewer = counts.scores(30)
-    assert list(fewer) == list(range(2, 29)) and fewer[28] > bends[28] + 0.5
-    assert fewer[27] == pytest.approx(bends[27] + 0.5)
+    assert counts.scores(30) == {k: bends[k] + 0.5 for k in range(2, 28)}
+
+
+def test_large_numbers_are_tried_in_steps_and_then_around_the_best():
+    numbers = spaced(2, 40)
+    assert numbers == [*range(2, 21), 22, 24, 26, 28, 30, 33, 36, 39, 40]
+    assert around(numbers, {2: 1.0, 5: 3.0, 22: 2.0}) == range(4, 7)
+    assert around(numbers, {2: 1.0, 36: 3.0}) == range(33, 40)
+    assert around(numbers, {2: 3.0}) == range(2, 4) and around(numbers, {40: 3.0}) == range(39, 41)
+    assert spaced(5, 5) == [5] and spaced(3, 2) == []
+
+
+def test_finds_the_number_of_many_clusters():
+    centers = np.stack(np.meshgrid(range(6), range(7)), axis=-1).reshape(-1, 2)
+    X, y = make_blobs(840, centers=centers, cluster_std=0.1, random_state=0)
+    result = fastmmc.cluster(X, random_state=0)
+    assert adjusted_rand_score(y, result.labels) == 1.0
+    assert {*range(2, 21), 39, 41, 42, 43, 46} <= result.scores.keys() and 23 not in result.scores
 
 
 @pytest.mark.parametrize("width, draws", [(2, DITHERS), (5000, 1)])
@@ -373,7 +389,8 @@ def test_scores_are_means_over_draws_of_dithered_points(monkeypatch, width, draw
     X = np.rint(3 * blobs([40, 30, 20])[0])
     X = csr_array((X.ravel(), np.indices(X.shape).reshape(2, -1)), shape=(len(X), width))
     result = fastmmc.cluster(X, max_k=4, random_state=0)
-    assert len(of_draws) == draws  # those of wide sparse points are all the same
+    # Those of wide sparse points are all the same. The others are tried around the best.
+    assert len(of_draws) == 2 * draws and of_draws[:draws] == of_draws[draws:]
     means = {k: np.mean([of[k] for of in of_draws]) for k in (2, 3, 4)}
     assert result.scores == pytest.approx(means)
     assert len({of[4] for of in of_draws}) == draws
@@ -420,7 +437,8 @@ def test_number_of_few_points(n, most):
     X = np.random.default_rng(0).normal(size=(n, 2))
     result = fastmmc.cluster(X, max_k=most, random_state=0)
     assert result.sizes.sum() == n
-    assert list(result.scores) == list(range(2, min(n - 2, most) + 1))
+    numbers = list(result.scores)
+    assert numbers[:18] == list(range(2, min(n - 2, 19) + 1)) and numbers[-1] == min(n - 2, most)
 
 
 def test_known_numbers_with_gaps_are_told_of(rng):
@@ -449,7 +467,7 @@ def test_number_needs_points():
 @pytest.mark.parametrize("k", [12, "auto"])
 def test_time_limit(k):
     X = np.random.default_rng(0).normal(size=(800, 5))
-    told = ".*up to 28, none had been tried: give k" if k == "auto" else ".*are returned$"
+    told = ".*up to 63, none had been tried: give k" if k == "auto" else ".*are returned$"
     with pytest.warns(ConvergenceWarning, match=f"max_time was reached{told}"):
         result = fastmmc.cluster(X, k, max_time=1e-6, random_state=0)
     assert result.status == Status.TIME_LIMIT
@@ -657,19 +675,29 @@ def test_few_points_are_tried_in_few_clusters():
     assert fastmmc.AutoMMC(random_state=0).fit(X).scores_ == result.scores
     assert list(fastmmc.cluster(X, max_k=7, random_state=0).scores) == [2, 3, 4, 5, 6, 7]
     assert list(fastmmc.cluster(X[:4], random_state=0).scores) == [2]
-    assert methods._numbers(methods._ChoiceCall(X=X), 2000) == (None, 1, 30)
+    assert methods._numbers(methods._ChoiceCall(X=X), 2000) == (None, 1, 63)
 
 
 @pytest.mark.parametrize("how, status, text", STOPS)
-def test_stops_among_the_numbers(how, status, text):
+def test_stops_among_the_numbers(monkeypatch, how, status, text):
     X, y = blobs([60, 30, 15])
-    callback, heard = stop_after(4, how)
+    heard, tried, try_one = [], [], Counts._try
+
+    def note(counts, k, widths):
+        try_one(counts, k, widths)
+        tried.append(k)
+
+    def callback(progress):
+        heard.append(progress)
+        return how() if len(tried) == 4 else None
+
+    monkeypatch.setattr(Counts, "_try", note)
     with pytest.warns(ConvergenceWarning, match=text):
         result = fastmmc.cluster(X, callback=callback, random_state=0)
     assert result.status == status
-    assert heard[-1].n_init == methods._number_steps(1, 10) + N_STEPS
+    assert heard[-1].n_init == methods._number_steps(None, 1) + N_STEPS
     assert list(result.scores) == [2, 3, 4]
-    assert list(result.errors) == [2, 3, 4, 5]
+    assert list(result.errors) == tried == [2, 3, 4, 5]
     assert adjusted_rand_score(y, result.labels) == 1.0
 
 
@@ -683,7 +711,7 @@ def test_progress_grows_and_changes_nothing():
     assert 0 <= min(fractions) and max(fractions) == 1
     assert fractions == sorted(fractions)
     assert {one.n_init for one in heard} == {heard[-1].n_done}
-    assert heard[-1].n_done == DITHERS * 4 + CLOUDS * (MOST_COMPARED - 1) + N_STEPS
+    assert heard[-1].n_done == 2 * DITHERS + CLOUDS + N_STEPS
     assert_array_equal(result.labels, fastmmc.cluster(X, max_k=4, random_state=0).labels)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from itertools import islice
-from math import ceil, isqrt
+from math import ceil
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -10,9 +10,9 @@ from scipy.sparse import issparse
 
 from fastmmc.choice.blocked import coarsen_blocks, label_blocks
 from fastmmc.choice.candidates import N_STEPS, Labellings
-from fastmmc.choice.evidence import CLOUDS, MOST_COMPARED, compare_with_clouds
+from fastmmc.choice.evidence import CLOUDS, compare_with_clouds
 from fastmmc.choice.given import Given, balance_of, size_rules
-from fastmmc.choice.numbers import DITHERS, Counts, behind, mean_errors, mean_scores
+from fastmmc.choice.numbers import DITHERS, Counts, around, mean_errors, mean_scores, spaced
 from fastmmc.choice.results import LEAST_EVIDENCE, ChoiceResult
 from fastmmc.choice.running import Run
 from fastmmc.choice.vote import vote
@@ -64,10 +64,12 @@ NUMBERS_SHARE = 0.2
 CLOUDS_SHARE = 0.4
 LABELLINGS_SHARE = 0.7
 
-# The fewest points of which the number of clusters is chosen, and the largest number that is tried
-# unless told.
+# The fewest points of which the number of clusters is chosen, and the cells for which one more is
+# tried unless told. With 6, 8, 10 and 12 the number is found in 24 of 37 sets of a suite, in 32.0,
+# 32.5, 32.5 and 32.5 of 52 made shapes, and in 5.5 of 26 tables; with the root of n, and at most
+# 30, in 21, 31.5 and 5.5.
 LEAST_POINTS = 4
-MOST_CLUSTERS = 30
+CELLS_EACH = 10
 
 
 class ChoiceParameters(Execution, Trimming, SizeParameters, Metric, Standardization):
@@ -84,7 +86,7 @@ class ChoiceParameters(Execution, Trimming, SizeParameters, Metric, Standardizat
     max_k: int | None = parameter(
         default=None,
         least=2,
-        doc='Largest number that "auto" considers. None: 30, or sqrt(n) if less.',
+        doc='Largest number that "auto" considers. None: 2 + n / 10, or 63 to 135 for many points.',
     )
 
 
@@ -175,7 +177,7 @@ def _cluster(call, control):
         with without_warnings():
             some = kernel_points(Kernel("points"), X, slice(FEW))
             resolve_kernel(Kernel("rbf"), some)  # refuses points whose distances overflow
-            run = Run(control, _number_steps(least, most) + N_STEPS)
+            run = Run(control, _number_steps(k, least) + N_STEPS)
             count = min(count_cells(n, k or 2), affordable_cells(X, k or 2, call.max_time))
             cells = coarsen(X, count, k or 2, rng, run.look, weights)
             draws = dithers(cells, points_of(X, cells.seeds), restart_stream(seed, 1), run.look)
@@ -245,7 +247,7 @@ def _cluster_in_blocks(call, control):
         return sample_run.of_all(cluster)
     rng = restart_stream(sample_run.seed, 0)
     with show_progress(control, "step") as control:
-        run = Run(control, _number_steps(least, most) + N_STEPS)
+        run = Run(control, _number_steps(k, least) + N_STEPS)
         sample = validation.check_points(sample_run.draw(control)[0], Kernel("points"))
         if k is not None:
             warn_of_equal_points(sample, k)
@@ -274,17 +276,22 @@ def _choose_number(k, draws, least, most, X, weights, seed, run):
     with run.phase(NUMBERS_SHARE):
         for widths in islice(draws, DITHERS):
             last = min(most, widths.cells.masses.size - 2)
-            drawn.append(Counts(run))
-            drawn[-1].try_all(widths, max(2, least), last)
+            numbers = spaced(max(2, least), last)
+            drawn.append(Counts(widths, run))
+            drawn[-1].try_all(numbers)
             if issparse(widths.cells.points):
                 break
+        if scores := mean_scores(drawn, last):
+            finer = around(numbers, scores)
+            for counts in drawn:
+                counts.try_all(finer)
     scores, errors = mean_scores(drawn, last), mean_errors(drawn)
     if least == 1 and (errors or last < 2):
         with run.phase(CLOUDS_SHARE):
             rng = restart_stream(seed, 2)
             for ratio in compare_with_clouds(errors, X, weights, rng, run):
                 evidence = ratio
-    run.n_done = _number_steps(least, most)
+    run.n_done = _number_steps(None, least)
     k = max(scores, key=scores.__getitem__, default=max(2, least))
     if evidence is not None and evidence < LEAST_EVIDENCE:
         k = 1
@@ -313,10 +320,11 @@ def _allowed(call, n, number, numbers):
     raise refusal
 
 
-def _number_steps(least, most):
-    """Return the steps of a choice of the number of clusters."""
-    of_clouds = CLOUDS * min(most, MOST_COMPARED - 1) if least == 1 else 0
-    return DITHERS * (behind(most) - 1) + of_clouds
+def _number_steps(k, least):
+    """Return the steps of a choice of k, unless it is given: some numbers, and those around."""
+    if k is not None:
+        return 0
+    return 2 * DITHERS + (CLOUDS if least == 1 else 0)
 
 
 def _choose(widths, judging, kept, k, rng, run):
@@ -365,5 +373,5 @@ def _numbers(call, n):
     most = n if call.min_size <= 1 else int(total / call.min_size)
     if least == 1 and most < 2:
         return 1, 2, 0
-    max_k = max(2, min(MOST_CLUSTERS, isqrt(n))) if call.max_k is None else call.max_k
+    max_k = 2 + count_cells(n, 2) // CELLS_EACH if call.max_k is None else call.max_k
     return None, least, max(2, least, min(most, max_k, n - 2))

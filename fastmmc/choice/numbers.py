@@ -30,52 +30,62 @@ DITHERS = 3
 
 
 class Counts:
-    """The numbers of clusters that are tried on one draw, each by a vote of fewer labellings."""
+    """The numbers of clusters that are tried on one draw, each by a vote of fewer labellings.
 
-    def __init__(self, run):
-        self._run = run
+    ``widths`` are the hat matrices of the draw.
+    """
+
+    def __init__(self, widths, run):
+        self._widths, self._run = widths, run
         self._votes = {}
         # The least total error of each.
         self.errors = {}
         # The least total errors of what may be returned, by number and width.
         self._errors_by_width = {}
+        # The labels of free sizes, by number and width; those of the next number cross them.
+        self._labels = {}
 
-    def try_all(self, widths, least, most):
-        """Try the numbers from ``least`` to that which ``most`` is compared with, in order."""
-        last = min(behind(most), widths.cells.masses.size - 1)
-        n = widths.cells.total
+    def try_all(self, numbers):
+        """Try these numbers and those that they are compared with, in order."""
+        n = self._widths.cells.total
         grid = [n / 2**j for j in range(1, 14, 2) if j == 1 or n / 2**j >= 2]
-        former = {}
-        for k in range(least, last + 1):
+        new = sorted({*numbers, *map(self._behind, numbers)} - self._votes.keys())
+        for i, k in enumerate(new):
+            self._run.look(i / len(new))
             shares = {m: m * k / n for m in grid}
             used = [
-                widths.at(m)
+                self._widths.at(m)
                 for m, f in shares.items()
                 if f > F_LEAST and (f < F_MOST or m == grid[-1])
             ]
-            self._try(k, used, widths.genie.cut(k).values(), widths.cells.masses, former)
-            self._run.end_step()
+            self._try(k, used)
+        self._run.end_step()
 
-    def _try(self, k, widths, of_genie, masses, former):
-        """Try one number; ``former`` are the free labels at each width of the last one."""
+    def _behind(self, k):
+        return min(behind(k), self._widths.cells.masses.size - 1)
+
+    def _try(self, k, widths):
+        """Try one number."""
+        masses, of_genie = self._widths.cells.masses, self._widths.genie.cut(k).values()
+        former = self._labels.get(max((m for m in self._labels if m < k), default=None), {})
         rule = size_rule(masses.sum(), k, bounded=False)
-        found, errors, by_width = [], [], {}
+        found, errors, by_width, labels = [], [], {}, {}
         for width in widths:
             groups = width.groups
             linked = [groups.state(labels, rule) for labels in of_genie]
             best = _descended(groups, [groups.state(groups.cut(k), rule), *linked])
-            if width in former:
-                crossed = groups.recombine(former[width], best.labels.astype(np.int64), k)
+            if width.sigma in former:
+                crossed = groups.recombine(former[width.sigma], best.labels.astype(np.int64), k)
                 best = min(best, _descended(groups, [groups.state(crossed, rule)]), key=cost_of)
-            former[width] = groups.refine(best.labels.astype(np.int64), rule)[0]
-            states = [*linked, groups.state(former[width], rule)]
+            labels[width.sigma] = groups.refine(best.labels.astype(np.int64), rule)[0]
+            states = [*linked, groups.state(labels[width.sigma], rule)]
             found += [state.labels for state in states]
             errors += [errors_of(groups, state.labels, k, state.sums) for state in states]
             least = min(groups.error(state) for state in states)
             by_width[width.sigma] = k * max(least, np.finfo(np.float64).eps)
             self._run.look()
         self.errors[k] = min(by_width.values())
-        self._errors_by_width[k] = by_width
+        self._errors_by_width[k], self._labels[k] = by_width, labels
         self._votes[k] = _largest_vote(found, np.array(errors), k, masses)
 
     def scores(self, most):
@@ -85,9 +95,11 @@ class Counts:
         The elasticity e of the total error behind k is 1 where no cluster ends. It compares means
         over the same widths: the least error of each number changes with the widths that it has.
         """
-        last, scores = max(self._votes, default=0), {}
-        for k in [k for k in self._votes if k <= most and k < last]:
-            further = min(behind(k), last)
+        scores = {}
+        for k in sorted(self._votes):
+            further = self._behind(k)
+            if k > most or further == k or further not in self._votes:
+                continue
             here, there = self._errors_by_width[k], self._errors_by_width[further]
             shared = sorted(here.keys() & there.keys())
             error, next_error = (harmonic_mean([of[s] for s in shared]) for of in (here, there))
@@ -110,7 +122,21 @@ def mean_errors(drawn):
 def _over_draws(of_draws, mean):
     """Return the mean of what draws tell of each number; one that was stopped lacks some."""
     numbers = max(of_draws, key=len, default={})
-    return {k: mean(of[k] for of in of_draws if k in of) for k in numbers}
+    return {k: mean(of[k] for of in of_draws if k in of) for k in sorted(numbers)}
+
+
+def spaced(least, most):
+    """Return numbers from the least to the most, of which each is compared with the next."""
+    numbers = [least] if least <= most else []
+    while numbers and numbers[-1] < most:
+        numbers.append(min(behind(numbers[-1]), most))
+    return numbers
+
+
+def around(numbers, scores):
+    """Return all numbers from the one before that of the best score to the one behind it."""
+    at = numbers.index(max(scores, key=scores.__getitem__))
+    return range(numbers[max(at - 1, 0)], numbers[min(at + 1, len(numbers) - 1)] + 1)
 
 
 def behind(k):
