@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from fastmmc.core.display import as_lines, as_table
-from fastmmc.core.extras import not_installed
-from fastmmc.core.words import counted
+from fastmmc.core.words import counted, not_installed
 from fastmmc.data import cells
 from fastmmc.data.coding import as_frame, kinds_of
 from fastmmc.data.columns import CategoryColumn, DateColumn, NumberColumn

@@ -13,8 +13,8 @@ from fastmmc import __version__
 from fastmmc.cli import cluster, predict, segment, stream
 from fastmmc.cli.common import IN_WARNINGS, STANDARD_OUTPUT, describe, tell
 from fastmmc.cli.tables import long_cells
-from fastmmc.core.extras import not_installed
 from fastmmc.core.files import naming
+from fastmmc.core.words import not_installed
 from fastmmc.registry import METHODS
 
 LEAST_LIKENESS = 0.75  # of an option that may have been meant

@@ -19,11 +19,11 @@ from threading import Timer
 
 import numpy as np
 
-from fastmmc.core.extras import not_installed
 from fastmmc.core.files import gathering, is_replaced, naming, replacing, target_of
 from fastmmc.core.jit import Compilation
 from fastmmc.core.results import ClusteringResult
 from fastmmc.core.status import STATUS_TEXT
+from fastmmc.core.words import not_installed
 from fastmmc.data.blocks import LargeMap
 from fastmmc.registry import METHODS, registry_name
 

@@ -18,9 +18,9 @@ from fastmmc.cli import common, sources, tables
 from fastmmc.cli.columns import SameColumns, call_columns, drop_option
 from fastmmc.cli.common import PARQUET
 from fastmmc.cli.resumable import ANEW, check_same
-from fastmmc.core.extras import not_installed
 from fastmmc.core.files import locked, remove_unfinished, replacing, temporary_folder
 from fastmmc.core.memory import available_memory
+from fastmmc.core.words import not_installed
 from fastmmc.data.blocks import LargeMap
 from fastmmc.data.coding import code_numbers
 from fastmmc.data.columns import LARGEST, check_finite

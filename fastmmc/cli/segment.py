@@ -8,8 +8,8 @@ import numpy as np
 from fastmmc.cli import common
 from fastmmc.cli.common import Option
 from fastmmc.cli.sources import FILES
-from fastmmc.core.extras import not_installed
 from fastmmc.core.files import gathering
+from fastmmc.core.words import not_installed
 from fastmmc.registry import METHODS
 from fastmmc.segmentation import BALANCE, segment, settings_of, usable_methods
 

@@ -20,10 +20,9 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
-from fastmmc.core.extras import not_installed
 from fastmmc.core.status import STATUS_TEXT, Status
 from fastmmc.core.threads import limit_openmp, one_blas_thread
-from fastmmc.core.words import counted
+from fastmmc.core.words import counted, not_installed
 from fastmmc.kernels.gram import count_distinct
 
 logger = logging.getLogger("fastmmc")

@@ -1,4 +1,4 @@
-"""What messages are put together from: counts, quoted texts, and lists, of which they show some."""
+"""What messages are put together from: counts, quoted texts, first entries of lists, packages."""
 
 from reprlib import Repr
 
@@ -29,3 +29,8 @@ def first_of(entries, mark=", "):
 def named(what, names):
     """Return what columns or rows are called, as "columns 'a', 'b'", or the first few of them."""
     return f"{what}{'s' * (len(names) > 1)} {first_of([*map(repr, names)])}"
+
+
+def not_installed(need, packages, instead=""):
+    """Return the error for a need, as "plotting needs matplotlib", and what else would do."""
+    return ImportError(f"{need} (python -m pip install {packages}){instead}")

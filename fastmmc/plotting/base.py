@@ -12,8 +12,8 @@ from sklearn.utils import check_array
 from fastmmc.core.clusterer import Clusterer, result_of
 from fastmmc.core.column_names import column_names
 from fastmmc.core.docstrings import insert_paragraph, insert_section
-from fastmmc.core.extras import not_installed
 from fastmmc.core.results import ClusteringResult, RLSResult
+from fastmmc.core.words import not_installed
 from fastmmc.data.frames import refuse_masked
 
 # The colours of Okabe and Ito, which colour-blind readers can tell apart, without the yellow, which

@@ -13,10 +13,9 @@ from fastmmc._version import __version__
 from fastmmc.core import validation
 from fastmmc.core.clusterer import Clusterer, result_of
 from fastmmc.core.execution import fixed_seed, restart_stream
-from fastmmc.core.extras import not_installed
 from fastmmc.core.files import replacing
 from fastmmc.core.results import ClusteringResult
-from fastmmc.core.words import counted
+from fastmmc.core.words import counted, not_installed
 from fastmmc.data.frames import Frame
 from fastmmc.plotting.base import (
     COLORS,

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigvalsh
 
-from fastmmc.core.extras import not_installed
 from fastmmc.core.status import Status
 from fastmmc.core.threads import import_whole
+from fastmmc.core.words import not_installed
 
 # The option by which a solver takes a time limit.
 SOLVERS = {"SCS": "time_limit_secs", "Clarabel": "time_limit"}
