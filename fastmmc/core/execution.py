@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -166,9 +166,13 @@ class RunControl:
 @contextmanager
 def show_progress(control, unit="start"):
     """Keep BLAS to one thread, and yield the control with its bar open; the bar counts ``unit``."""
-    bar = _RichBar(unit) if control.verbose else nullcontext(_NoBar())
-    with one_blas_thread(), bar as opened:
-        yield replace(control, bar=opened)
+    with one_blas_thread():
+        if not control.verbose:
+            yield control
+            return
+        bar = _RichBar(unit)
+        with bar.shown:
+            yield replace(control, bar=bar)
 
 
 def restart_seed(seed, index):
@@ -188,20 +192,20 @@ def fixed_seed(random_state):
     """
     if isinstance(random_state, np.random.SeedSequence):
         return random_state
-    if isinstance(random_state, np.random.Generator):
-        return np.random.SeedSequence(int(random_state.integers(2**63)))
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.SeedSequence(int(random_state.randint(2**31)))
     if random_state is None:
         return np.random.SeedSequence()
-    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
-        if random_state < 0:
-            raise ValueError(f"random_state must not be negative; got {random_state}")
-        return np.random.SeedSequence(int(random_state))
-    raise TypeError(
-        "random_state must be None, an int, a SeedSequence, a Generator or a RandomState; "
-        f"got {random_state!r}"
-    )
+    if isinstance(random_state, np.random.Generator):
+        random_state = random_state.integers(2**63)
+    elif isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31)
+    elif isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+        raise TypeError(
+            "random_state must be None, an int, a SeedSequence, a Generator or a RandomState; "
+            f"got {random_state!r}"
+        )
+    elif random_state < 0:
+        raise ValueError(f"random_state must not be negative; got {random_state}")
+    return np.random.SeedSequence(int(random_state))
 
 
 def _work(index, make_search, stop, fractions):
@@ -533,27 +537,20 @@ class _RichBar:
             need = "verbose=1 shows a progress bar, which needs rich"
             raise not_installed(need, "rich") from error
         self._unit = unit
-        self._progress = Progress(
+        self.shown = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.percentage:3.0f}%"),
             TimeRemainingColumn(),
             console=Console(stderr=True),
         )
-
-    def __enter__(self):
-        self._progress.start()
-        self._task = self._progress.add_task("kernel matrix", total=1.0)
-        return self
-
-    def __exit__(self, *exc_info):
-        self._progress.stop()
+        self._task = self.shown.add_task("kernel matrix", total=1.0)
 
     def prepare(self, fraction):
-        self._progress.update(self._task, completed=fraction, description="kernel matrix")
+        self.shown.update(self._task, completed=fraction, description="kernel matrix")
 
     def show(self, progress):
         text = f"{self._unit} {progress.n_done}/{progress.n_init}"
         if np.isfinite(progress.objective):
             text += f", objective {progress.objective:.6g}"
-        self._progress.update(self._task, completed=progress.fraction, description=text)
+        self.shown.update(self._task, completed=progress.fraction, description=text)
