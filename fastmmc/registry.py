@@ -66,8 +66,8 @@ METHODS: dict[str, Method] = {}
 def register(method):
     """Add a method to the table, in its place."""
     METHODS[method.name] = method
-    for later in sorted(name for name in METHODS if name > method.name):
-        METHODS[later] = METHODS.pop(later)
+    for name in sorted(METHODS):
+        METHODS[name] = METHODS.pop(name)
 
 
 def registry_name(method):

@@ -81,22 +81,17 @@ class Parameters:
 
     def __init_subclass__(cls, *, before: str | None = None, **options: Any) -> None:
         cls._before = before
+        # A field that is declared again takes from the former one what it leaves out.
+        formers = [vars(base).get("__dataclass_fields__", {}) for base in cls.__mro__[1:]]
         for name in vars(cls).get("__annotations__", {}):
-            _inherit(cls, name)
+            former = next((known[name] for known in formers if name in known), None)
+            if former is not None:
+                own = vars(cls)[name]
+                merged = {**former.metadata, **own.metadata}
+                setattr(cls, name, field(default=own.default, kw_only=own.kw_only, metadata=merged))
         dataclass(eq=False, repr=False, kw_only=True)(cls)
         cls.__init__.__signature__ = _signature(cls, with_self=True)  # type: ignore[attr-defined]
         super().__init_subclass__(**options)
-
-
-def _inherit(cls, name):
-    """Give a redeclared field what it leaves out."""
-    own = vars(cls).get(name)
-    for base in cls.__mro__[1:]:
-        former = vars(base).get("__dataclass_fields__", {}).get(name)
-        if former is not None:
-            merged = {**former.metadata, **own.metadata}
-            setattr(cls, name, field(default=own.default, kw_only=own.kw_only, metadata=merged))
-            return
 
 
 @dataclass(frozen=True)

@@ -399,15 +399,11 @@ _hints = cache(get_type_hints)
 
 def check_type(value, hint, at):
     """Check that a value, which messages call ``at``, is of a type as annotations write it."""
-    if not _fits(value, hint):
-        raise ValueError(f"{at} is {_told(value)}")
-
-
-def _told(value):
+    if _fits(value, hint):
+        return
     if isinstance(value, np.ndarray | csr_array):
-        return f"an array of shape {value.shape}"
-    text = repr(value)
-    return f"{text[:40]} ({type(value).__name__})"
+        raise ValueError(f"{at} is an array of shape {value.shape}")
+    raise ValueError(f"{at} is {repr(value)[:40]} ({type(value).__name__})")
 
 
 def _fits(value, hint):
