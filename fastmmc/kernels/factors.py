@@ -54,7 +54,7 @@ from fastmmc.kernels.gram import (
     resolve_kernel,
 )
 from fastmmc.kernels.models import check_in_metric
-from fastmmc.kernels.nystroem import LANDMARK_STREAM, Form, check_form, make_features
+from fastmmc.kernels.nystroem import LANDMARK_STREAM, check_form, make_features
 
 # Share of the hat matrix's time that the Gram matrix takes, for the progress bar.
 GRAM_SHARE = 0.2
@@ -445,13 +445,13 @@ def make_factor(X, lam, kernel, form, seed, on_progress=None):
     return next(factor_path(X, [lam], kernel, form, seed, on_progress))
 
 
-def factor_path(X, lams, kernel, form=None, seed=None, on_progress=None):
+def factor_path(X, lams, kernel, form, seed, on_progress=None):
     """Yield the factor for each lam, with a read-only R or Z; dense, K is evaluated once.
 
     ``seed`` draws the landmarks, the same for every lam. ``on_progress`` is told the share done,
     0..1, anew for each lam; what it raises ends the work.
     """
-    form = _with_precision(form or Form(), X, kernel, min(lams))
+    form = _with_precision(form, X, kernel, min(lams))
     check_lam(min(lams), kernel, X, form.dtype, form.weights)
     if form.rank is not None:
         for lam in lams:
@@ -566,10 +566,7 @@ def _shrink(Z, lam):
 
 
 def hat_matrix(kernel, X, lam, weights=None):
-    """Return the symmetric C-order R = K (K + lam I)^-1 = I - lam (K + lam I)^-1 for one lam.
-
-    ``weights`` are as for :func:`hat_path`.
-    """
+    """Return the symmetric C-order R = K (K + lam I)^-1 for one lam, as :func:`hat_path` does."""
     return next(hat_path(kernel, X, [lam], weights=weights))
 
 
@@ -640,10 +637,7 @@ def eigh_seconds(n):
 
 
 def eigh_lower(A):
-    """Return eigenvalues >= 0 and eigenvectors from the lower triangle of A, which is overwritten.
-
-    Eigenvalues that are negative or rounding noise become 0.
-    """
+    """Return eigenvalues, 0 where below rounding, and eigenvectors of A, which is overwritten."""
     w, V = eigh(A, lower=True, overwrite_a=True, check_finite=False)
     noise = A.shape[0] * np.finfo(A.dtype).eps * w[-1]
     return np.where(w > noise, w, 0.0), V

@@ -98,10 +98,7 @@ class Kernel(OneLine):
         return {"kernel": kernel} | {name: getattr(self, name) for name in names}
 
     def block(self, X, Z):
-        """Return k(x, z) for the rows of X and Z, a fresh float64 array.
-
-        Precomputed values are X itself, and Z is not used.
-        """
+        """Return k(x, z) for the rows of X and Z, float64; X itself if it holds these values."""
         return KernelColumns(self, Z)(X)
 
     def check_values(self, values):
@@ -160,18 +157,6 @@ class Kernel(OneLine):
             )
 
 
-def falling_values(logarithms, dtype):
-    """Return the values of a radial kernel in place of their logarithms.
-
-    They fall to the square of the rounding of ``dtype`` and no further: no sum tells smaller ones
-    from 0, but they and the products of them become subnormal numbers, which are slow. Without
-    this, exponentials take ten times as long, `cluster` of 100,000 x 2 points in 100 clusters 15 s
-    in place of 9, and a hat matrix of 2,500 points in single precision 5 s in place of .2.
-    """
-    np.maximum(logarithms, 2.0 * math.log(np.finfo(dtype).eps), out=logarithms)
-    return np.exp(logarithms, out=logarithms)
-
-
 class KernelColumns:
     """Kernel values k(x, z) to fixed points z, which are prepared once for many blocks of x.
 
@@ -195,7 +180,14 @@ class KernelColumns:
         # check_values finds what overflows.
         with np.errstate(over="ignore", invalid="ignore"):
             if kernel.name in RADIAL:
-                values = falling_values(self.logarithms(X, stop), self._dtype)
+                # Values fall to the square of the rounding and no further: no sum tells smaller
+                # ones from 0, but they and the products of them become subnormal numbers, which
+                # are slow. Without this, exponentials take ten times as long, `cluster` of 100,000
+                # x 2 points in 100 clusters 15 s in place of 9, and a hat matrix of 2,500 points in
+                # single precision 5 s in place of .2.
+                values = self.logarithms(X, stop)
+                np.maximum(values, 2.0 * math.log(np.finfo(self._dtype).eps), out=values)
+                np.exp(values, out=values)
             else:
                 values = kernel.of_products(_products(X.astype(self._dtype, copy=False), Z))
             return kernel.check_values(values).astype(self._dtype, copy=False)
@@ -344,10 +336,7 @@ def count_distinct(X, most):
 
 
 def kernel_rows(kernel, X, Z, columns=None):
-    """Yield slices of the rows of X and their kernel values to Z, block by block.
-
-    ``columns`` is as in :class:`KernelColumns`.
-    """
+    """Yield slices of the rows of X and their :class:`KernelColumns` to Z, block by block."""
     values_of = KernelColumns(kernel, Z, columns)
     for rows in gen_batches(X.shape[0], BLOCK):
         yield rows, values_of(X[rows])
@@ -450,10 +439,7 @@ def _city_distances(X, Z):
 
 
 def median_width(X, metric="sqeuclidean"):
-    """Return the median distance between two points, the default width without clusters.
-
-    If the median is zero it is the mean distance, and 1.0 if all points are equal.
-    """
+    """Return the median distance of two points; if it is 0 the mean, and 1.0 if all are equal."""
     points = _width_sample(X)
     n = points.shape[0]
     if n < 2:

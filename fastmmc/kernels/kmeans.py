@@ -72,24 +72,20 @@ class PlusPlus:
 
     def choosing(self):
         """Choose all points and return their indices; yield the operations that each one took."""
+        weights = self._weights
         while self.n_chosen < self.indices.size:
-            self._choose()
+            drawn = self._stream.uniform(size=self._tries) * self._total
+            tried = np.searchsorted(np.cumsum(weights * self._nearest), drawn)
+            np.clip(tried, None, weights.size - 1, out=tried)
+            distances = self._distances_to(tried)
+            np.minimum(self._nearest, distances, out=distances)
+            totals = distances @ weights
+            best = np.argmin(totals)
+            self.indices[self.n_chosen] = tried[best]
+            self._nearest, self._total = distances[best], totals[best]
+            self.n_chosen += 1
             yield self._cost
         return self.indices
-
-    def _choose(self):
-        """Choose one more point."""
-        nearest, weights = self._nearest, self._weights
-        drawn = self._stream.uniform(size=self._tries) * self._total
-        tried = np.searchsorted(np.cumsum(weights * nearest), drawn)
-        np.clip(tried, None, nearest.size - 1, out=tried)
-        distances = self._distances_to(tried)
-        np.minimum(nearest, distances, out=distances)
-        totals = distances @ weights
-        best = np.argmin(totals)
-        self.indices[self.n_chosen] = tried[best]
-        self._nearest, self._total = distances[best], totals[best]
-        self.n_chosen += 1
 
     def fill(self):
         """Draw what is not chosen yet at once: distinct points, by their squared distances."""

@@ -91,10 +91,7 @@ class KernelModel(OneLine):
             raise ValueError(f"scaler has {self.scaler.n_features} columns, not {self.n_features}")
 
     def decision_function(self, X):
-        """Return the (m, k) float64 scores of new points, or of their precomputed kernel values.
-
-        The largest score tells the cluster. A ``binary`` model returns -f(x) and f(x).
-        """
+        """Return the (m, k) float64 scores of new points; -f(x) and f(x) if it is ``binary``."""
         dtype = self.basis.dtype if self.dtype is None else self.dtype
         X = check_in_metric(X, self.kernel, self.n_features, dtype, self.scaler)
         if self.kernel.name not in RADIAL:
@@ -254,10 +251,7 @@ class CenterModel(OneLine):
         fill(dense_rows(self.space.rows(X), slice(None)), self.centers, squares)
 
     def decision_function(self, X):
-        """Return minus the distances of new points to the centers, squared if ``squared``.
-
-        An (n, m) float64 array; the largest score of a point names its cluster.
-        """
+        """Return minus the (n, m) distances of new points to the centers, as ``squared`` says."""
         distances = self.distances(X)
         return -distances if self.squared else -np.sqrt(distances)
 

@@ -76,10 +76,7 @@ def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
 
 
 def resolve_rank(rank, landmarks, n):
-    """Return the number of landmarks to use, or None for the dense hat matrix.
-
-    For pivoted landmarks it is a limit, and "auto" sets none.
-    """
+    """Return the number of landmarks, of pivoted ones a limit; None for the dense hat matrix."""
     given = None if isinstance(landmarks, str) else landmarks.shape[0]
     if rank is None:
         if given is not None:
@@ -147,7 +144,7 @@ class Features(OneLine):
     left_out: float = 0.0  # about the largest eigenvalue of K, above rounding, that is missing
 
 
-def make_features(X, kernel, form, rng, advance=lambda n_rows, ahead=0.0: None):
+def make_features(X, kernel, form, rng, advance):
     """Return features with Z Z^T = K_nB K_BB^+ K_Bn, for the landmarks B of a checked form.
 
     ``advance`` is told how many rows were worked on, sometimes none, and the seconds of an
