@@ -47,16 +47,6 @@ class _ColumnProfile:
         """Return how many cells of cluster h are missing, "" if none is."""
         return f"{self.missing[h]:.0%} missing" if self.missing[h] else ""
 
-    def record(self, h: int) -> dict[str, Any]:
-        """Return cluster h as one row of a table."""
-        return {
-            "column": self.name,
-            "kind": self.kind,
-            "difference": float(self.differences[h]),
-            "missing": float(self.missing[h]),
-            **self.values[h],
-        }
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClusterProfile:
@@ -118,8 +108,16 @@ class ClusterProfile:
             come first.
         """
         return [
-            {"cluster": h, "size": int(self.sizes[h]), "share": float(self.shares[h])}
-            | column.record(h)
+            {
+                "cluster": h,
+                "size": int(self.sizes[h]),
+                "share": float(self.shares[h]),
+                "column": column.name,
+                "kind": column.kind,
+                "difference": float(column.differences[h]),
+                "missing": float(column.missing[h]),
+                **column.values[h],
+            }
             for h in range(self.sizes.size)
             for column in self.by_difference(h)
         ]

@@ -71,10 +71,7 @@ def register(method):
 
 
 def registry_name(method):
-    """Return a method's name as the registry spells it, whatever its spelling or its estimator's.
-
-    What is no name is returned as it is.
-    """
+    """Return the name that the registry has for a method or its estimator; else what was given."""
     if not isinstance(method, str):
         return method
     for entry in METHODS.values():

@@ -318,23 +318,16 @@ def _cluster(method, points, k, counts, params, run):
 
 def _merge_small_regions(label_image, least):
     """Return labels of which no connected region has fewer than ``least`` pixels."""
-    regions, clusters = _find_regions(label_image)
-    sizes = np.bincount(regions.ravel())
-    borders = _measure_borders(regions, len(clusters))
-    owners, clusters = _merge_regions(sizes.tolist(), clusters.tolist(), borders, least)
-    return clusters[owners][regions]
-
-
-def _find_regions(label_image):
-    """Return the connected region of every pixel and the cluster of every region."""
-    regions = np.empty(label_image.shape, dtype=np.int64)
-    clusters = []
+    regions, clusters = np.empty(label_image.shape, dtype=np.int64), []
     for cluster in range(label_image.max() + 1):
         members = label_image == cluster
         found, n_found = ndimage.label(members)
         regions[members] = found[members] - 1 + len(clusters)
         clusters += [cluster] * n_found
-    return regions, np.array(clusters)
+    sizes = np.bincount(regions.ravel()).tolist()
+    borders = _measure_borders(regions, len(clusters))
+    owners, clusters = _merge_regions(sizes, clusters, borders, least)
+    return clusters[owners][regions]
 
 
 def _measure_borders(regions, n_regions):

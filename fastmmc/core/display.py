@@ -1,6 +1,6 @@
 """How objects that hold arrays, and results, print themselves."""
 
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from html import escape
 
 import numpy as np
@@ -14,12 +14,13 @@ class OneLine:
     """
 
     def __repr__(self):
-        shown = [
-            f"{f.name}={_summary(value)}"
-            for f in fields(self)
-            if f.repr and not _is_default(value := getattr(self, f.name), f)
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        shown = {}
+        for one in fields(self):
+            value, default = getattr(self, one.name), one.default
+            is_default = value is default or (np.isscalar(value) and value == default)
+            if one.repr and not is_default:
+                shown[one.name] = value
+        return f"{type(self).__name__}({as_assignments(shown)})"
 
 
 class Listed:
@@ -51,12 +52,6 @@ def as_table(headline, rows):
 def as_assignments(values):
     """Return a dict of values in one line."""
     return ", ".join(f"{name}={_summary(value)}" for name, value in values.items())
-
-
-def _is_default(value, field):
-    if field.default is MISSING:
-        return False
-    return value is field.default or (np.isscalar(value) and value == field.default)
 
 
 def _summary(value):

@@ -412,10 +412,7 @@ def best_of_restarts(make_search, n_init, control):
 
 
 def _rank(search):
-    """Return what searches are compared by, the least wins: clusters lost, then the objective.
-
-    An objective that is not a number counts as infinity.
-    """
+    """Return what the best search has least of: clusters lost, then the objective, NaN as inf."""
     objective = search.objective if np.isfinite(search.objective) else np.inf
     return getattr(search, "n_lost", 0), objective
 
@@ -510,22 +507,15 @@ def is_first(thing):
 def warn_user(text, category=ConvergenceWarning):
     """Give a warning that names the user's own line."""
     kept = _MUTED.get()
-    if kept is None:
-        warnings.warn(text, category, stacklevel=callers_level())
-    else:
+    if kept is not None:
         kept.append((text, category))
-
-
-def callers_level():
-    """Return the stack level of the user's line, seen from the caller, for ``warnings.warn``.
-
-    scikit-learn wraps an estimator's fit, perhaps in joblib, so their frames count as ours.
-    """
+        return
+    # scikit-learn wraps an estimator's fit, perhaps in joblib, so their frames count as ours.
     ours = "fastmmc.", "sklearn.", "joblib."
-    frame, level = inspect.currentframe().f_back, 1
+    frame, level = inspect.currentframe(), 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith(ours):
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(text, category, stacklevel=level)
 
 
 class _RichBar:

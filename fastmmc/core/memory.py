@@ -38,7 +38,7 @@ def available_memory():
     This is the least that the kernel, the control groups of a container and the groups around them
     allow. Cached files give way to anything else, so they count as free.
     """
-    known = [limit for limit in _group_memory() if limit is not None]
+    known = [*_group_memory()]
     available = _read_fields(PROC / "meminfo").get("MemAvailable:")
     if available is not None:
         known.append(available * 1024)
@@ -48,32 +48,26 @@ def available_memory():
 
 
 def _group_memory():
-    """Yield what each control group that this process is in, and each around it, has left."""
+    """Yield what the control groups of this process that have a limit, and those around, leave."""
     for line in _read_text(PROC / "self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            root, names = GROUPS, ("memory.max", "memory.current", "")
+            root, limit, usage, prefix = GROUPS, "memory.max", "memory.current", ""
         elif "memory" in controllers.split(","):
-            usage = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"
-            root, names = GROUPS / "memory", usage
+            root, limit, usage = GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            prefix = "total_"
         else:
             continue
         # Within a container the path may be that of the host, which is not there.
         group = root / path.lstrip("/")
         for one in (group, *group.parents):
-            if one.is_relative_to(root):
-                yield _left_in_group(one, *names)
-
-
-def _left_in_group(group, limit, usage, prefix):
-    """Return the bytes that a control group has left, or None if it has no limit."""
-    try:
-        most, used = int(_read_text(group / limit)), int(_read_text(group / usage))
-    except ValueError:
-        return None  # "max", or no such file
-    stat = _read_fields(group / "memory.stat")
-    files = sum(stat.get(f"{prefix}{kind}_file", 0) for kind in ("inactive", "active"))
-    return max(0, most - max(0, used - files))
+            if not one.is_relative_to(root):
+                break
+            most, used = _read_text(one / limit).strip(), _read_text(one / usage).strip()
+            if most.isdecimal() and used.isdecimal():  # else "max", or no such file
+                stat = _read_fields(one / "memory.stat")
+                files = sum(stat.get(f"{prefix}{kind}_file", 0) for kind in ("inactive", "active"))
+                yield max(0, int(most) - max(0, int(used) - files))
 
 
 def _read_fields(path):

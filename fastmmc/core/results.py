@@ -37,13 +37,6 @@ __all__ = [
 SIZES_SHOWN = 12
 
 
-def _sizes_text(sizes):
-    """Return the sizes as people read them."""
-    if len(sizes) <= SIZES_SHOWN:
-        return " ".join(map(str, sizes))
-    return f"{sizes.min()} to {sizes.max()}, median {np.median(sizes):g}"
-
-
 def _links_row(result):
     """Return the row of broken links, none where there are no links."""
     if not result.n_constraints:
@@ -141,7 +134,11 @@ class ClusteringResult(Savable, Listed, Named):
 
     def _rows(self):
         """Return what people are shown of it, names and texts."""
-        rows = {"sizes": _sizes_text(self.sizes), "objective": f"{self.objective:.6g}"}
+        sizes = self.sizes
+        shown = f"{sizes.min()} to {sizes.max()}, median {np.median(sizes):g}"
+        if len(sizes) <= SIZES_SHOWN:
+            shown = " ".join(map(str, sizes))
+        rows = {"sizes": shown, "objective": f"{self.objective:.6g}"}
         if len(self.objectives) > 1:
             rows["objective"] += f", the lowest of {len(self.objectives)} starts"
         rows |= self._own_rows()

@@ -315,10 +315,7 @@ def _decode_file(arrays, header, name):
 
 
 def _decode(node, array_of, at):
-    """Return the value that a part of the header stands for, at a path in its content.
-
-    ``array_of(name)`` returns an array of the file.
-    """
+    """Return the value that a part of the header stands for, at a path in its content."""
     if node is None or isinstance(node, bool | int | float | str):
         return node
     if isinstance(node, list):

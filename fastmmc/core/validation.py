@@ -195,20 +195,14 @@ def check_structure(X):
         X = _view_compressed(X.tocsr())
     except ValueError as error:
         raise ValueError(f"the sparse matrix of shape {X.shape} is broken: {error}") from error
-    X = _narrow(X)
+    fits = max(X.nnz, *X.shape) <= np.iinfo(np.int32).max
+    if fits and not X.indices.dtype == X.indptr.dtype == np.int32:  # which scikit-learn needs
+        indices, indptr = (part.astype(np.int32, copy=False) for part in (X.indices, X.indptr))
+        X = type(X)((X.data, indices, indptr), shape=X.shape)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def _narrow(X):
-    """Return a CSR matrix with 32-bit indices, which scikit-learn needs, if they fit."""
-    fits = max(X.nnz, *X.shape) <= np.iinfo(np.int32).max
-    if X.indices.dtype == X.indptr.dtype == np.int32 or not fits:
-        return X
-    indices, indptr = (part.astype(np.int32, copy=False) for part in (X.indices, X.indptr))
-    return type(X)((X.data, indices, indptr), shape=X.shape)
 
 
 def _view_compressed(X):

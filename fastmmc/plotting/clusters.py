@@ -305,10 +305,7 @@ class SegmentationDisplay(PanelsDisplay, drawn_by="imshow", such_as="``interpola
 
 
 def project(X, names=None):
-    """Return positions in at most two dimensions, and the names of the axes.
-
-    ``names`` are those of the columns, if there are as many.
-    """
+    """Return positions in at most two dimensions, and names of the axes, from those of columns."""
     n, d = X.shape
     if d <= 2 or n < 2:
         points = X[:, :2]

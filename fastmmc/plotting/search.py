@@ -238,16 +238,21 @@ class TreeDisplay(ResultDisplay, Display, drawn_by="text", such_as="``fontsize``
 
     def _draw(self, ax, **kwargs):
         nodes = self.tree.nodes
-        places = _tree_places(nodes)
+        x = [node.label for node in nodes]
+        # The parts of a node come after it.
+        for i, node in reversed([*enumerate(nodes)]):
+            if node.label is None:
+                x[i] = (x[node.left] + x[node.right]) / 2
         style = {"ha": "center", "va": "center", "fontsize": "small"}
-        for node, (x, y) in zip(nodes, places, strict=True):
+        for i, node in enumerate(nodes):
             color = "0.4" if node.label is None else COLORS[node.label % len(COLORS)]
             if node.label is None:
-                (left, below), (right, lower) = places[node.left], places[node.right]
+                left, right = node.left, node.right
+                heights = [nodes[left].depth, node.depth, node.depth, nodes[right].depth]
                 line = {"color": "0.6", "lw": 1, "zorder": 1}
-                ax.plot([left, left, right, right], [below, y, y, lower], **line)
+                ax.plot([x[left], x[left], x[right], x[right]], heights, **line)
             box = {"boxstyle": "round", "facecolor": "white", "edgecolor": color}
-            ax.text(x, y, str(node.size), **(style | {"bbox": box} | kwargs))
+            ax.text(x[i], node.depth, str(node.size), **(style | {"bbox": box} | kwargs))
         depth = max(node.depth for node in nodes)
         ax.set(xlim=(-0.6, self.tree._n_clusters - 0.4), ylim=(depth + 0.4, -0.4), yticks=[])
         ax.set_xlabel("cluster")
@@ -333,13 +338,3 @@ class DendrogramDisplay(ResultDisplay, Display, drawn_by="plot", such_as="``colo
                 "print(result.tree) shows the tree as text"
             )
         return cls(result.tree.linkage(), result.sizes).plot(ax, **kwargs)
-
-
-def _tree_places(nodes):
-    """Return (x, y) of the nodes: leaves at their labels, the others between their parts."""
-    x = [0.0] * len(nodes)
-    # The parts of a node come after it.
-    for i in reversed(range(len(nodes))):
-        node = nodes[i]
-        x[i] = (x[node.left] + x[node.right]) / 2 if node.label is None else float(node.label)
-    return [(x[i], node.depth) for i, node in enumerate(nodes)]
