@@ -169,7 +169,7 @@ def make_moons(
     X : (n, 2) array
         Points.
     y : (n,) int64 array
-        Which moon.
+        The shape that each point belongs to, from 0.
 
     Examples
     --------
@@ -190,13 +190,6 @@ def make_rings(
     ----------
     n : int, default=400
         Points.
-
-    Returns
-    -------
-    X : (n, 2) array
-        Points.
-    y : (n,) int64 array
-        Which circle.
 
     Examples
     --------
@@ -221,13 +214,6 @@ def make_nine_gaussians(
         Points, divided as equally as possible among the nine.
     spread : float, default=0.35
         Standard deviation of each.
-
-    Returns
-    -------
-    X : (n, 2) array
-        Points.
-    y : (n,) int64 array
-        Which Gaussian.
 
     Examples
     --------

@@ -55,10 +55,9 @@ class ClusterDisplay(ResultDisplay, Display, drawn_by="scatter", such_as="``s`` 
     Examples
     --------
     >>> import fastmmc
-    >>> from fastmmc.plotting import ClusterDisplay
     >>> X, y = fastmmc.datasets.load("iris")
     >>> result = fastmmc.umc_rls(X, 3, n_init=3, random_state=0)
-    >>> ClusterDisplay.from_result(result).ax_.get_xlabel()
+    >>> fastmmc.plotting.ClusterDisplay.from_result(result).ax_.get_xlabel()
     'principal component 1 (92% of variance)'
     """
 
@@ -133,9 +132,8 @@ class ShakingDisplay(PanelsDisplay, drawn_by="scatter", such_as="``alpha``"):
     Examples
     --------
     >>> import fastmmc
-    >>> from fastmmc.plotting import ShakingDisplay
     >>> X, y = fastmmc.datasets.load("moons")
-    >>> display = ShakingDisplay.from_points(X, 4, rounds=(0, 20))
+    >>> display = fastmmc.plotting.ShakingDisplay.from_points(X, 4, rounds=(0, 20))
     >>> [ax.get_title() for ax in display.axes_]
     ['start', 'after round 0', 'after round 20']
     """
@@ -243,9 +241,8 @@ class SegmentationDisplay(PanelsDisplay, drawn_by="imshow", such_as="``interpola
     --------
     >>> import numpy as np
     >>> import fastmmc
-    >>> from fastmmc.plotting import SegmentationDisplay
     >>> image = np.arange(96, dtype=np.uint8).reshape(8, 12)
-    >>> display = SegmentationDisplay.from_result(fastmmc.segment(image, 2), image)
+    >>> display = fastmmc.plotting.SegmentationDisplay.from_result(fastmmc.segment(image, 2), image)
     >>> [ax.get_title() for ax in display.axes_]
     ['picture', '2 segments']
     """

@@ -45,10 +45,9 @@ class MarginDisplay(ResultDisplay, Display, drawn_by="fill_betweenx", such_as="`
     Examples
     --------
     >>> import fastmmc
-    >>> from fastmmc.plotting import MarginDisplay
     >>> X, y = fastmmc.datasets.load("iris")
     >>> result = fastmmc.umc_rls(X, 3, n_init=3, random_state=0)
-    >>> MarginDisplay.from_result(result).ax_.get_xlabel()
+    >>> fastmmc.plotting.MarginDisplay.from_result(result).ax_.get_xlabel()
     'margin'
     """
 
@@ -97,10 +96,9 @@ class ExemplarDisplay(ResultDisplay, Display, drawn_by="imshow", such_as="``cmap
     Examples
     --------
     >>> import fastmmc
-    >>> from fastmmc.plotting import ExemplarDisplay
     >>> X, y = fastmmc.datasets.load("iris")
     >>> result = fastmmc.umc_rls(X, 3, n_init=3, random_state=0)
-    >>> display = ExemplarDisplay.from_result(result, count=2)
+    >>> display = fastmmc.plotting.ExemplarDisplay.from_result(result, count=2)
     >>> display.values.shape, display.feature_names[0]
     ((6, 4), 'feature 0')
     """
@@ -178,11 +176,10 @@ class InfluenceDisplay(Display, drawn_by="barh", such_as="``color``"):
     Examples
     --------
     >>> import fastmmc
-    >>> from fastmmc.plotting import InfluenceDisplay
     >>> X, y = fastmmc.datasets.load("iris")
     >>> result = fastmmc.umc_rls(X, 3, n_init=3, random_state=0)
     >>> influence = fastmmc.feature_influence(result, X, random_state=0)
-    >>> InfluenceDisplay.from_influence(influence).feature_names[0]
+    >>> fastmmc.plotting.InfluenceDisplay.from_influence(influence).feature_names[0]
     'feature 2'
     """
 

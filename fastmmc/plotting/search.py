@@ -66,10 +66,9 @@ class ObjectiveDisplay(ResultDisplay, Display, drawn_by="plot", such_as="``label
     Examples
     --------
     >>> import fastmmc
-    >>> from fastmmc.plotting import ObjectiveDisplay
     >>> X, y = fastmmc.datasets.load("moons")
     >>> result = fastmmc.umc_rls(X, 2, random_state=0)
-    >>> display = ObjectiveDisplay.from_result(result)
+    >>> display = fastmmc.plotting.ObjectiveDisplay.from_result(result)
     >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
     ('moves', 'objective')
     """
@@ -126,9 +125,9 @@ class ChoiceDisplay(ResultDisplay, PanelsDisplay, drawn_by="scatter", such_as="`
     Examples
     --------
     >>> import fastmmc
-    >>> from fastmmc.plotting import ChoiceDisplay
     >>> X, y = fastmmc.datasets.load("moons")
-    >>> display = ChoiceDisplay.from_result(fastmmc.cluster(X, max_k=4, random_state=0))
+    >>> result = fastmmc.cluster(X, max_k=4, random_state=0)
+    >>> display = fastmmc.plotting.ChoiceDisplay.from_result(result)
     >>> [ax.get_title() for ax in display.axes_]
     ['2 clusters', 'score of each k', 'error of each k']
     >>> [ax.get_xlabel() for ax in display.axes_]
@@ -221,10 +220,9 @@ class TreeDisplay(ResultDisplay, Display, drawn_by="text", such_as="``fontsize``
     Examples
     --------
     >>> import fastmmc
-    >>> from fastmmc.plotting import TreeDisplay
     >>> X, y = fastmmc.datasets.load("iris")
     >>> result = fastmmc.recursive_mmc(X, 3, random_state=0)
-    >>> display = TreeDisplay.from_result(result)
+    >>> display = fastmmc.plotting.TreeDisplay.from_result(result)
     >>> display.ax_.get_xlabel(), len(display.ax_.texts)
     ('cluster', 5)
     """
@@ -295,10 +293,9 @@ class DendrogramDisplay(ResultDisplay, Display, drawn_by="plot", such_as="``colo
     Examples
     --------
     >>> import fastmmc
-    >>> from fastmmc.plotting import DendrogramDisplay
     >>> X, y = fastmmc.datasets.load("iris")
     >>> result = fastmmc.recursive_mmc(X, 3, random_state=0)
-    >>> display = DendrogramDisplay.from_result(result)
+    >>> display = fastmmc.plotting.DendrogramDisplay.from_result(result)
     >>> len(display.ax_.lines), display.ax_.get_xlabel()
     (2, 'cluster: size')
     """
