@@ -8,10 +8,7 @@ from scipy.sparse import issparse
 
 
 class OneLine:
-    """A dataclass that prints in one line, arrays as dtype and shape; needs ``repr=False``.
-
-    Fields with their default value are left out.
-    """
+    """A dataclass with ``repr=False`` that prints in one line what is not at its default."""
 
     def __repr__(self):
         shown = {}

@@ -116,10 +116,7 @@ class RunControl:
         return self.time_left() <= 0
 
     def inner_time(self, share=1.0):
-        """Return the max_time of a call within this one, a share of what is left; None: no limit.
-
-        It is positive, as a max_time must be.
-        """
+        """Return the max_time of a call within this one, part of what is left; None: no limit."""
         return None if self.max_time is None else max(LEAST_TIME, share * self.time_left())
 
     def part(self, begin, end):
@@ -209,11 +206,7 @@ def fixed_seed(random_state):
 
 
 def _work(index, make_search, stop, fractions):
-    """Run one restart, slice by slice; return the search and whether it ended by itself.
-
-    It tells in ``fractions`` how far it is. If it has not ended, ``stop`` was set, or it was out of
-    time.
-    """
+    """Run one restart in slices, noting its fraction; return it and whether it ended by itself."""
     search = make_search(index)
     budget = FIRST_BUDGET
     ended = False

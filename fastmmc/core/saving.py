@@ -234,8 +234,19 @@ def read(path, expected=None):
             f"{path} has format {version}, which fastmmc {__version__} no longer reads; make it "
             "anew, or read it with the version that wrote it"
         )
+    used = set()
+
+    def array_of(name):
+        used.add(name)
+        return arrays[name]
+
     try:
-        made = _decode_file(arrays, header, name)
+        content = header["content"]
+        if list(content) != [name]:
+            raise ValueError(f"its content is no {name}")
+        made = _decode(content, array_of, "")
+        if unused := arrays.keys() - used:
+            raise ValueError(f"nothing tells of the array {min(unused)}")
         if hasattr(kind, "_of_state"):
             made.extra_ = header.get("extra")
     except Exception as error:  # whatever a header makes of its content, it is the file's fault
@@ -296,22 +307,6 @@ def _reason(error):
     if isinstance(error, KeyError):
         return f"it has no {error}"
     return str(error) or type(error).__name__
-
-
-def _decode_file(arrays, header, name):
-    content = header["content"]
-    if list(content) != [name]:
-        raise ValueError(f"its content is no {name}")
-    used = set()
-
-    def array_of(name):
-        used.add(name)
-        return arrays[name]
-
-    made = _decode(content, array_of, "")
-    if unused := arrays.keys() - used:
-        raise ValueError(f"nothing tells of the array {min(unused)}")
-    return made
 
 
 def _decode(node, array_of, at):

@@ -145,10 +145,7 @@ def run_to_end(steps, on_step=lambda step: None):
 
 
 def counter(total, on_progress):
-    """Return a function that takes the amount just done and tells ``on_progress`` the share.
-
-    What else it takes, such as the seconds of an uninterruptible step ahead, is passed on.
-    """
+    """Return a function that takes the amount just done and tells ``on_progress`` the share."""
     done = 0.0
 
     def advance(amount, *ahead):

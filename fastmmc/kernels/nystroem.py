@@ -88,9 +88,7 @@ def resolve_rank(rank, landmarks, n):
             return given
         if landmarks == "pivoted":
             return n
-        if n <= DENSE_LIMIT:
-            return None
-        return auto_rank(n)
+        return None if n <= DENSE_LIMIT else auto_rank(n)
     if isinstance(rank, float | np.floating):
         share = validation.check_number("rank", rank)
         if not 0 < share <= 1:
