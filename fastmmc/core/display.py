@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 
 
 class OneLine:
-    """A dataclass with ``repr=False`` that prints in one line what is not at its default."""
+    """A dataclass (``repr=False``) that prints in one line, arrays as shapes, without defaults."""
 
     def __repr__(self):
         shown = {}

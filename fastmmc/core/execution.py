@@ -405,7 +405,7 @@ def best_of_restarts(make_search, n_init, control):
 
 
 def _rank(search):
-    """Return what the best search has least of: clusters lost, then the objective, NaN as inf."""
+    """Return what decides between searches, the least wins: clusters lost, then the objective."""
     objective = search.objective if np.isfinite(search.objective) else np.inf
     return getattr(search, "n_lost", 0), objective
 

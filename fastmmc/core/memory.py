@@ -48,7 +48,7 @@ def available_memory():
 
 
 def _group_memory():
-    """Yield what the control groups of this process that have a limit, and those around, leave."""
+    """Yield the bytes left in each limited control group, from that of this process outwards."""
     for line in _read_text(PROC / "self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":

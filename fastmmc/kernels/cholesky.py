@@ -43,7 +43,7 @@ def invert_lower(A, on_progress=None):
 
 
 def factor_lower(A, on_progress=None):
-    """Replace A by its lower Cholesky factor, zeros above it; else as :func:`invert_lower`."""
+    """Turn A into its lower Cholesky factor, with zeros above, as :func:`invert_lower` does."""
     n_products = A.shape[0] ** 3 / 6
     with map_of_threads(n_products) as map_pieces:
         return _factor(A, map_pieces, counter(n_products, on_progress))

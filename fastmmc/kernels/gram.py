@@ -336,7 +336,7 @@ def count_distinct(X, most):
 
 
 def kernel_rows(kernel, X, Z, columns=None):
-    """Yield slices of the rows of X and their :class:`KernelColumns` to Z, block by block."""
+    """Yield slices of the rows of X and their kernel values to Z, as by :class:`KernelColumns`."""
     values_of = KernelColumns(kernel, Z, columns)
     for rows in gen_batches(X.shape[0], BLOCK):
         yield rows, values_of(X[rows])

@@ -251,7 +251,7 @@ class CenterModel(OneLine):
         fill(dense_rows(self.space.rows(X), slice(None)), self.centers, squares)
 
     def decision_function(self, X):
-        """Return minus the (n, m) distances of new points to the centers, as ``squared`` says."""
+        """Return minus the distances of new points to the centers, squared if ``squared``."""
         distances = self.distances(X)
         return -distances if self.squared else -np.sqrt(distances)
 
