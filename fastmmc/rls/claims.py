@@ -69,7 +69,6 @@ class ClaimSearch(SlicedSearch):
         first = plan.first_round(index)
         self._quota, self._floors = plan.quota[first:], plan.floors[first:]
         self._state.pos[claims.REMAINING] = -1
-        self._found = None  # the state of a descent that has not ended
         self._fill()
         if plan.method != "shaking":
             self._repair()
@@ -82,8 +81,7 @@ class ClaimSearch(SlicedSearch):
 
     def finish(self):
         """Bring the sizes within bounds, take the final figures and return the labels."""
-        if self._found is not None:
-            self._end_descent()
+        self._work.close()  # ends a descent that was stopped
         self._repair()
         self._note()
         state = self._state
@@ -119,23 +117,20 @@ class ClaimSearch(SlicedSearch):
         """Descend by moves, and by swaps, as groups do, to where none lowers Q."""
         state, groups = self._state, self._groups
         sums = state.sums if groups.dense else None
-        found = self._found = groups.state(state.labels, rule, False, sums)
-        if groups.dense:
-            least = groups.least if with_swaps else None
-            yield from descent(found, least, lambda: self._budget)
-        else:
-            yield from Descent(found, 1).run(lambda: cost_of(found))
-        self._end_descent()
-
-    def _end_descent(self):
-        """Take the labels that a descent has found so far."""
-        state, found, self._found = self._state, self._found, None
-        state.pos[moves.MOVES] += found.pos[loops.MOVES]
-        state.labels[:] = found.labels
-        if found.dense:  # the sums are those of the groups
-            self._count()
-        else:
-            self._fill()
+        found = groups.state(state.labels, rule, False, sums)
+        try:
+            if groups.dense:
+                least = groups.least if with_swaps else None
+                yield from descent(found, least, lambda: self._budget)
+            else:
+                yield from Descent(found, 1).run(lambda: cost_of(found))
+        finally:  # also where it is stopped
+            state.pos[moves.MOVES] += found.pos[loops.MOVES]
+            state.labels[:] = found.labels
+            if groups.dense:  # the sums are those of the groups
+                self._count()
+            else:
+                self._fill()
 
     def _search(self):
         """Run a slice of the method itself; return whether it has ended."""
