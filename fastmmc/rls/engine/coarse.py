@@ -130,27 +130,21 @@ def coarsen(X, count, k, rng, look=lambda: None, weights=None):
     What it raises ends the work. Points of large ``weights`` (n,), which the cells then count, are
     more likely to be seeds.
     """
-    cells = _coarsen(X, count, k, rng, look, weights)
-    return cells if weights is None else cells.split(X, np.zeros(cells.n, np.int64), weights)
-
-
-def _coarsen(X, count, k, rng, look, weights):
     n = X.shape[0]
-    members, first = distinct_rows(X, count)
-    if first.size < k and n > count:  # equal points must be told apart somehow
-        members = np.empty(n, dtype=np.int64)
-        members[rng.permutation(n)] = np.arange(n) * count // n
-        _, first = np.unique(members, return_index=True)
-        return Coarsening(members, np.bincount(members), first, points_of(X, first), False)
-    if k <= first.size <= count and first.size < n:
-        return Coarsening(members, np.bincount(members), first, points_of(X, first))
-    if n <= count:
-        everyone = np.arange(n)
-        return Coarsening(everyone, np.ones(n, dtype=np.int64), everyone, points_of(X, everyone))
-    draws = draw_cells(n, count, rng, partial(_nearest, X), weights)
-    members, seeds = run_to_end(draws, lambda _: look())
-    points = points_of(X, seeds) if issparse(X) else _means(X, members)
-    return Coarsening(members, np.bincount(members), seeds, points, False)
+    members, seeds = distinct_rows(X, count)
+    is_drawn = seeds.size > count
+    is_exact = not is_drawn
+    if is_drawn:
+        draws = draw_cells(n, count, rng, partial(_nearest, X), weights)
+        members, seeds = run_to_end(draws, lambda _: look())
+    elif seeds.size < k:  # equal points must be told apart somehow
+        members, is_exact = np.arange(n), n <= count
+        if not is_exact:
+            members[rng.permutation(n)] = np.arange(n) * count // n
+        seeds = np.unique(members, return_index=True)[1]
+    points = _means(X, members) if is_drawn and not issparse(X) else points_of(X, seeds)
+    cells = Coarsening(members, np.bincount(members), seeds, points, is_exact)
+    return cells if weights is None else cells.split(X, np.zeros(n, np.int64), weights)
 
 
 def draw_cells_of(factor, count, rng):
