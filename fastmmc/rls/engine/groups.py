@@ -7,7 +7,7 @@ Moves of single groups end early, so labellings are improved on many scales: par
 from few large ones to many small ones, move as a whole before the groups do.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -91,6 +91,8 @@ class Groups:
     masses: np.ndarray | None = None  # (g,) int64; given as None: all are 1
     movable: np.ndarray | None = None  # (g,) bool, False where a label is known; None: nowhere
     dense: bool = True  # which of the two the matrix is
+    # The spectral clusterings that were made, by their numbers of clusters.
+    _spectral: dict = field(default_factory=dict, init=False)
 
     def __post_init__(self):
         object.__setattr__(self, "matrix", read_only(self.matrix))
@@ -212,16 +214,8 @@ class Groups:
             self._spectral[k] = np.abs(V @ polar(V[corners].T)[0]).argmax(axis=1)[parts]
         return self._spectral[k]
 
-    @cached_property
-    def _spectral(self):
-        """The spectral clusterings that were made, by their numbers of clusters."""
-        return {}
-
     def fitted(self, labels, rule):
-        """Return labels whose sizes keep to the rule as nearly as groups allow.
-
-        Those change that are nearest to other clusters.
-        """
+        """Return the labels with sizes that keep to the rule as nearly as groups allow."""
         counts = np.bincount(labels, self.masses, rule.lower.size)
         if are_within(counts, rule.lower, rule.upper):  # a state takes longer to make
             return labels
