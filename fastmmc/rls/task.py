@@ -77,10 +77,10 @@ class Task:
         if trim:
             of_rest = source if rest.size == n else make_source(call)
             scores = np.zeros(n)
-            is_trimmed, scores[rest], call = _trimmed(call, of_rest)
-            if is_trimmed.any():
-                call = _of_rows(call, of_rest, np.flatnonzero(~is_trimmed))
-            rest = rest[~is_trimmed]
+            kept, scores[rest], call = _trimmed(call, of_rest)
+            if kept.size < rest.size:
+                call = _of_rows(call, of_rest, kept)
+            rest = rest[kept]
         call = replace(call, sample_weight=unless_ones(call.sample_weight))
         call, copies = _merged(call, source, rest)
         kept = source.points, weights, rest, is_weightless, scores
@@ -184,19 +184,24 @@ def _refuse_told(call, is_out):
 
 
 def _trimmed(call, source):
-    """Return which points are left out, (n,) bool, their outlier scores, and the call."""
-    n = source.points.shape[0]
+    """Return the rows that are not left out, the outlier scores of all, and the call."""
+    n, k = source.points.shape[0], call.k if isinstance(call.k, int) else None
     movable = np.ones(n, dtype=bool)
     for rows in _rows_told(call, n).values():
         movable[rows] = False
-    count = _count(call, movable)
-    width = default_width(call.k if isinstance(call.k, int) else None)
-    kernel = resolve_kernel(source.kernel, source.points, width)
+    count = int(call.trim * n + 1e-9) if isinstance(call.trim, float) else call.trim
+    n_movable = np.count_nonzero(movable)
+    most = min(n - (k or 1), n_movable)
+    if count > most:
+        raise ValueError(
+            f"trim={call.trim} leaves out {count} of {n} points, and at most {most} can be: "
+            f"a point stays for each of {counted(k or 1, 'cluster')}, and {n - n_movable} have "
+            "known labels or links"
+        )
+    kernel = resolve_kernel(source.kernel, source.points, default_width(k))
     scores = score_outliers(source.points, kernel, source.lam, call.sample_weight)
     ranked = np.argsort(np.where(movable, -scores, np.inf), kind="stable")
-    is_out = np.zeros(scores.size, dtype=bool)
-    is_out[ranked[:count]] = True
-    return is_out, scores, replace(call, trim=0)
+    return np.sort(ranked[count:]), scores, replace(call, trim=0)
 
 
 def _rows_told(call, n):
@@ -216,21 +221,6 @@ def _rows_told(call, n):
 def _most_clusters(call, n):
     """Return the number of clusters, checked, or n if it is to be chosen."""
     return n if isinstance(call.k, str) else validation.check_cluster_count(call.k, n)
-
-
-def _count(call, movable):
-    """Return how many points are left out."""
-    n, k = movable.size, call.k if isinstance(call.k, int) else 1
-    count = int(call.trim * n + 1e-9) if isinstance(call.trim, float) else call.trim
-    most = min(n - k, np.count_nonzero(movable))
-    if count > most:
-        held = n - np.count_nonzero(movable)
-        raise ValueError(
-            f"trim={call.trim} leaves out {count} of {n} points, and at most {most} can be: "
-            f"a point stays for each of {counted(k, 'cluster')}, and {held} have known labels or "
-            "links"
-        )
-    return count
 
 
 def _of_rows(call, source, rows):
