@@ -105,8 +105,17 @@ def search_in_blocks(call, control, solve_sample):
         sample, given = run.draw(control)
         given |= goal.of_sample(call, len(sample))
         if factor is None:
-            found = solve_sample(sample, **given | _hat_of_sample(call, form, len(sample), goal.n))
-            factor = _factor_of_all(call, blocks, form, found, sample)
+            m, is_given = len(sample), isinstance(form.landmarks, np.ndarray)
+            given |= {
+                "lam": call.lam * m / goal.n,
+                "dtype": np.dtype(np.float64),
+                "landmarks": form.landmarks,
+                "rank": "auto" if is_given else min(m, form.rank),
+            }
+            found = solve_sample(sample, **given)
+            kernel, dtype = found.model.kernel, form.dtype
+            check_lam(call.lam, kernel, sample, dtype or blocks.dtype)
+            factor = make_block_factor(blocks, call.lam, kernel, found.model.basis, dtype)
         else:
             form = Form(len(factor.basis), factor.basis)
             X = factor_sample(sample, goal.n, factor.lam, factor.kernel, form, run.seed)
@@ -125,20 +134,6 @@ def _blocks_and_form(call, k):
         return blocks, None
     form = check_block_form(blocks, kernel, **values(call, LandmarkParameters, PrecisionParameters))
     return make_blocks(call.X, form.rank, call.n_jobs), form
-
-
-def _hat_of_sample(call, form, m, n):
-    """Return the parameters of the hat matrix of m of n points, lam in proportion."""
-    own = {"lam": call.lam * m / n, "dtype": np.dtype(np.float64), "landmarks": form.landmarks}
-    rank = "auto" if isinstance(form.landmarks, np.ndarray) else min(m, form.rank)
-    return own | {"rank": rank}
-
-
-def _factor_of_all(call, blocks, form, found, sample):
-    """Return the factor of all points, with the width and the landmarks that were found."""
-    kernel, dtype = found.model.kernel, form.dtype
-    check_lam(call.lam, kernel, sample, dtype or blocks.dtype)
-    return make_block_factor(blocks, call.lam, kernel, found.model.basis, dtype)
 
 
 def refuse_single_points(call):
@@ -259,14 +254,10 @@ class Descent:
         self._accept(self._settle(A, np.zeros(self._goal.k)))
 
     def run(self):
-        """Give all points the clusters of the sample, and descend."""
+        """Give all points the clusters of the sample; make passes while they are worth it."""
         A, within = self._regress()
         sizes = np.bincount(self._found.labels, minlength=self._goal.k)
         self._accept(self._settle(*self._goal.tangent(A, sizes, within)))
-        self.descend()
-
-    def descend(self):
-        """Make passes until they are no longer worth it."""
         if self._found.status not in (Status.CONVERGED, Status.MAX_ITER):
             self.status = self._found.status
             return
