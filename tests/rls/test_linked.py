@@ -74,7 +74,7 @@ class Problem:
 def test_merged_points_have_the_sums_of_the_matrix():
     problem = Problem(0)
     scales = np.random.default_rng(0).random(26)
-    out = np.empty((problem.g, problem.g))
+    out = np.zeros((problem.g, problem.g))
     merge_groups(problem.R, problem.merging.members, scales, out)
     M = problem.M * scales[:, None]
     np.testing.assert_allclose(out, M.T @ problem.R @ M, atol=1e-12)

@@ -11,13 +11,10 @@ from fastmmc.core.jit import njit
 
 @njit
 def merge_groups(R, members, scales, out):
-    """Fill ``out`` (m, m) with the sums of s_i R_ij s_j over pairs of groups; R is symmetric.
+    """Add to zeros ``out`` (m, m) the sums of s_i R_ij s_j over pairs of groups; R is symmetric.
 
     ``members`` (n,) names the groups; ``scales`` (n,) are the s, None if all are 1.
     """
-    for g in range(out.shape[0]):
-        for h in range(out.shape[0]):
-            out[g, h] = 0.0
     # Pairs of points are in it once and points by halves, until the other half is added.
     for i in range(members.size):
         row = out[members[i]]

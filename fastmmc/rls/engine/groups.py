@@ -125,7 +125,7 @@ class Groups:
         """Return the groups of groups that ``members`` (g,) names."""
         masses = np.bincount(members, weights=self.masses).astype(np.int64)
         if self.dense:
-            matrix = np.empty((masses.size, masses.size))
+            matrix = np.zeros((masses.size, masses.size))
             ward.merge_groups(self.matrix, members, None, matrix)
         else:
             sums = sums_of(self.matrix, members, masses.size)

@@ -257,7 +257,7 @@ class Merging:
         matrix = factor.R if dense else factor.Z
         if dense and not (n == g and (self.scales == 1.0).all()):
             memory.check_memory(g, np.dtype(np.float64), what="matrix of linked points")
-            matrix = np.empty((g, g))
+            matrix = np.zeros((g, g))
             ward.merge_groups(factor.R, self.members, self.scales, matrix)
         elif n > g:
             rows = self.scales, self.members, np.arange(n + 1)
