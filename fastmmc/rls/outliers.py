@@ -45,8 +45,7 @@ def outlier_scores(factor):
     if not _WANTED.get():
         return None
     if factor not in _SCORES:
-        scores = score_outliers(factor.X, factor.kernel, factor.lam, factor.weights)
-        _SCORES[factor] = scores
+        _SCORES[factor] = score_outliers(factor.X, factor.kernel, factor.lam, factor.weights)
     return _SCORES[factor].copy()
 
 

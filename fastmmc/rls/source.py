@@ -112,11 +112,8 @@ class Source:
                 f"of rank {rank}"
             )
             form = Form(rank, dtype=self.form.dtype, weights=self.form.weights)
-
-            def show(share, ahead=0.0):
-                control.bar.prepare(share)
-
-            made = make_factor(self.points, lams[0], kernel, form, seed, show)
+            show = control.bar.prepare
+            made = make_factor(self.points, lams[0], kernel, form, seed, lambda at, *_: show(at))
             yield made, replace(control, shortage=shortage)
 
 
