@@ -19,15 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastmmc.core.jit import njit
-from fastmmc.rls.engine._loops_moves import (
-    CHUNK,
-    MOVES,
-    RECORDS,
-    hat_row,
-    move,
-    record,
-    shift_row,
-)
+from fastmmc.rls.engine._loops_moves import CHUNK, MOVES, RECORDS, hat_row, move, record, shift_row
 
 # Independent minima that vectorise.
 LANES = 64

@@ -81,20 +81,9 @@ class UMCRLSSearch(Parameters):
         per="point",
         doc="Labels to start from.",
     )
-    n_rounds: int = parameter(
-        default=21,
-        least=1,
-        most=MOST_ROUNDS,
-        doc="Rounds of the shaking.",
-    )
-    start_round: int = parameter(
-        default=0,
-        doc="First round; later ones keep more of the start.",
-    )
-    polish: bool = parameter(
-        default=False,
-        doc="End with swaps and moves.",
-    )
+    n_rounds: int = parameter(default=21, least=1, most=MOST_ROUNDS, doc="Rounds of the shaking.")
+    start_round: int = parameter(default=0, doc="First round; later ones keep more of the start.")
+    polish: bool = parameter(default=False, doc="End with swaps and moves.")
     keep_best: bool = parameter(default=False, doc="Return the best round, not the last.")
     population: int = parameter(
         default=8,
@@ -103,9 +92,7 @@ class UMCRLSSearch(Parameters):
         doc="Labellings that the memetic search keeps, >= 2.",
     )
     patience: int = parameter(
-        default=20,
-        least=1,
-        doc="Children without progress before the memetic search ends.",
+        default=20, least=1, doc="Children without progress before the memetic search ends."
     )
     max_iter: int | None = parameter(
         default=None,
@@ -129,10 +116,7 @@ class UMCRLSSizes(SizeParameters):
         ("memetic") or looser.
         """,
     )
-    bound: bool = parameter(
-        default=False,
-        doc="Also compute a lower bound on the objective.",
-    )
+    bound: bool = parameter(default=False, doc="Also compute a lower bound on the objective.")
 
 
 class UMCRLSBut(

@@ -28,13 +28,7 @@ from fastmmc.core.status import Status
 from fastmmc.core.threads import in_threads
 from fastmmc.data.sizes import MOST_SCORES
 from fastmmc.kernels.block_factor import BlockFactor
-from fastmmc.kernels.factors import (
-    DenseFactor,
-    LowRankFactor,
-    factor_path,
-    make_factor,
-    weights_of,
-)
+from fastmmc.kernels.factors import DenseFactor, LowRankFactor, factor_path, make_factor, weights_of
 from fastmmc.kernels.gram import BLOCK, Kernel, count_distinct, first_equals, resolve_kernel
 from fastmmc.kernels.models import KernelModel
 from fastmmc.kernels.nystroem import Form, check_form
