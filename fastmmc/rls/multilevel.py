@@ -23,34 +23,31 @@ from fastmmc.rls.engine.population import Population, quick_labels
 def group_searches(seed, factor, plan, control):
     """Return a function that makes the searches over groups, or over cells, and all of these."""
     merging = Merging.of(plan.links, plan.n, plan.weights, plan.link_penalty)
+    of_groups, rng = merging.plan(plan), np.random.default_rng(seed)
     whole = searched = None
+
+    def run(steps):
+        return run_to_end(steps, lambda cost: control.check_time())
+
     with suppress(OutOfTime):
-        groups = _make_groups(factor, merging, plan, np.random.default_rng(seed))
-        whole, searched = run_to_end(groups, lambda cost: control.check_time())
-    whole = whole or merging.groups(factor, merging.plan(plan).movable)
+        if plan.cells:
+            whole = merging.groups(factor, of_groups.movable)
+            cells, _ = run(draw_cells_of(factor, plan.cells, rng))
+            coarse, of_cells = merging.of_cells(cells, plan, rng)
+            matrix = whole.merge(coarse.members).matrix
+            searched = coarse.linked(matrix, of_cells.known), of_cells
+        else:
+            dense = run(factor._as_dense()) if isinstance(factor, LowRankFactor) else factor
+            whole = merging.groups(dense, of_groups.movable)
+            searched = merging.linked(whole.matrix, of_groups.known), of_groups
+    whole = whole or merging.groups(factor, of_groups.movable)
     threads = max(1, effective_n_jobs(control.n_jobs) // plan.n_starts)
 
     def make_search(index):
-        rng = restart_stream(seed, index)
-        return MultilevelSearch(factor, merging, whole, searched, plan, index, rng, threads)
+        own = restart_stream(seed, index)
+        return MultilevelSearch(factor, merging, whole, searched, plan, index, own, threads)
 
     return make_search
-
-
-def _make_groups(factor, merging, plan, rng):
-    """Return all groups, and those that are searched: cells of them where the plan has cells.
-
-    Yields rows of the hat matrix, or blocks.
-    """
-    if not plan.cells and isinstance(factor, LowRankFactor):
-        factor = yield from factor._as_dense()
-    of_groups = merging.plan(plan)
-    whole = merging.groups(factor, of_groups.movable)
-    if not plan.cells:
-        return whole, (merging.linked(whole.matrix, of_groups.known), of_groups)
-    cells, _ = yield from draw_cells_of(factor, plan.cells, rng)
-    coarse, plan = merging.of_cells(cells, plan, rng)
-    return whole, (coarse.linked(whole.merge(coarse.members).matrix, plan.known), plan)
 
 
 class MultilevelSearch(SlicedSearch):
