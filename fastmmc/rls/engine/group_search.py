@@ -90,15 +90,11 @@ class GroupSearch:
         return np.unique(labels * self._k + other).size == np.unique(other).size
 
 
-def first_labels(groups, k, rng):
-    """Yield Ward's clusters, a spectral clustering, and then as many by k-means++ as are taken."""
-    yield groups.cut(k)
-    yield groups.spectral(k)
-    yield from more_labels(groups, k, rng)
-
-
-def more_labels(groups, k, rng):
-    """Yield labels by k-means++, as many as are taken."""
+def first_labels(groups, k, rng, drawn_only=False):
+    """Yield Ward's clusters and a spectral clustering, then as many by k-means++ as are taken."""
+    if not drawn_only:
+        yield groups.cut(k)
+        yield groups.spectral(k)
     while True:
         yield plus_plus(groups, k, rng)
 

@@ -13,7 +13,7 @@ from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine.descents import SLICE, descent
-from fastmmc.rls.engine.group_search import GroupSearch, first_labels, more_labels
+from fastmmc.rls.engine.group_search import GroupSearch, first_labels
 from fastmmc.rls.engine.groups import cost_of, nearness, scores_of
 from fastmmc.rls.engine.linked import Merging, risk_of
 
@@ -50,8 +50,7 @@ class Population(GroupSearch):
             yield plan.start_labels(self._rng)
         if not plan.free and plan.k > 1:
             yield self._shaken()
-        ways = first_labels if self._index == 0 else more_labels
-        yield from ways(self.groups, plan.k, self._rng)
+        yield from first_labels(self.groups, plan.k, self._rng, drawn_only=self._index > 0)
 
     def _shaken(self):
         """Return labels that the paper's own search finds.
