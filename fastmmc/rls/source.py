@@ -235,13 +235,12 @@ def _left_out(factor, labels, k):
         shares = sums.reshape(-1, k)[members].T
 
     def residuals_of(missed, rows):
-        start, stop, _ = rows.indices(diag.size)
-        first, last = np.searchsorted(mixed, (start, stop))
+        first, last = np.searchsorted(mixed, (rows.start, rows.stop))
         some = mixed[first:last]
         if some.size:
             codes = np.where(labels[some] == np.arange(k)[:, None], 1.0, -1.0)
             # Each point predicts itself and equal ones by R_jj times its label.
-            missed[:, some - start] += (
+            missed[:, some - rows.start] += (
                 2.0 * shares[:, first:last] - together[some] - together[some] * codes
             )
         # 1 - R_jj is at least lam / (K_jj + lam), which is well above rounding.

@@ -82,10 +82,7 @@ class Coarsening:
         return self.masses.size == self.n
 
     def split(self, X, keys, weights):
-        """Return these cells, each split into points of one of ``keys`` (n,); they count weights.
-
-        ``weights`` (n,) are None where all are 1.
-        """
+        """Return these cells, each split into points of one of ``keys`` (n,), with weights."""
         pairs = np.column_stack((self.members, keys))
         first, members = np.unique(pairs, axis=0, return_index=True, return_inverse=True)[1:]
         members = members.ravel()
@@ -213,10 +210,7 @@ def _nearest(X, seeds):
 
 
 def nearest_of(centers):
-    """Return a function of points that gives the nearest center of each, and how far it is.
-
-    That is the squared distance; both are (m,).
-    """
+    """Return a function that gives the nearest center of each point and its squared distance."""
     if not issparse(centers) and centers.shape[1] <= TREE_COLUMNS:
         tree = KDTree(centers)
 

@@ -88,7 +88,7 @@ class Merging:
         cannot, counts = np.unique(pairs, axis=0, return_counts=True)
         hard = penalty is None
         prices = PRICE * masses[cannot].min(axis=1) if hard else penalty * unit * counts
-        return cls(members, scales, masses, exact, unit, cannot, prices.astype(np.float64), hard)
+        return cls(members, scales, masses, exact, unit, cannot, prices, hard)
 
     @classmethod
     def of_groups(cls, members, masses, unit, cannot):
