@@ -89,12 +89,10 @@ def agglomerate(D, weights, first, second, height):
         kept = 0
         for at in range(left):
             j = alive[at]
-            if j != x:
-                alive[kept] = j
-                kept += 1
-        left = kept
-        for at in range(left):
-            j = alive[at]
+            if j == x:
+                continue
+            alive[kept] = j
+            kept += 1
             if j != y:
                 w = weights[j]
                 value = (weights[x] + w) * D[x, j] + (weights[y] + w) * D[y, j] - w * best
@@ -103,6 +101,7 @@ def agglomerate(D, weights, first, second, height):
                 value = max(value, min(D[x, j], D[y, j]))
                 D[y, j] = value
                 D[j, y] = value
+        left = kept
         weights[y] += weights[x]
 
 
