@@ -57,14 +57,14 @@ class Task:
         source = make_source(call)
         n = source.points.shape[0]
         weights = _check_weights(call, n)
-        call = replace(call, sample_weight=weights, random_state=fixed_seed(call.random_state))
-        is_weightless = np.zeros(n, dtype=bool) if weights is None else weights == 0
-        scores, trim, rest = None, call.trim, np.arange(n)
+        checked = {"sample_weight": weights, "random_state": fixed_seed(call.random_state)}
         k = _most_clusters(call, n)
         if hasattr(call, "init"):
-            call = replace(call, init=check_init(call.init, n, k, source.kernel))
-        known, classes = read_known_labels(call.known_labels, n, k)
-        call = replace(call, known_labels=known)
+            checked["init"] = check_init(call.init, n, k, source.kernel)
+        checked["known_labels"], classes = read_known_labels(call.known_labels, n, k)
+        call = replace(call, **checked)
+        is_weightless = np.zeros(n, dtype=bool) if weights is None else weights == 0
+        scores, trim, rest = None, call.trim, np.arange(n)
         if is_weightless.any():
             _refuse_told(call, is_weightless)
             rest = np.flatnonzero(~is_weightless)
@@ -83,8 +83,8 @@ class Task:
             rest = rest[kept]
         call = replace(call, sample_weight=unless_ones(call.sample_weight))
         call, copies = _merged(call, source, rest)
-        kept = source.points, weights, rest, is_weightless, scores
-        return cls(call, units, *kept, classes, trim, copies)
+        of_all = source.points, weights, rest, is_weightless, scores
+        return cls(call, units, *of_all, classes, trim, copies)
 
     def running(self):
         """Return the context of the search: trimmed points have their scores already."""
