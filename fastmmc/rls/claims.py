@@ -180,10 +180,7 @@ class ClaimSearch(SlicedSearch):
         self._history.note(self._state.pos[moves.MOVES], self._state.value[claims.OBJECTIVE])
 
     def _repair(self):
-        """Close an open turn, and bring the sizes within bounds; tell whether they were not.
-
-        Points change clusters where the scores lose least by it.
-        """
+        """Close an open turn, and bring the sizes within bounds; tell whether they were not."""
         state, plan = self._state, self._plan
         if state.pos[claims.REMAINING] >= 0:
             if state.pos[claims.LAZY]:

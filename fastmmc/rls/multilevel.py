@@ -106,8 +106,9 @@ class MultilevelSearch(SlicedSearch):
         """Descend with all groups; yield at the end of each slice."""
         state = self._state
         if len(self._merging.cannot):
-            chain = np.empty(MOST_IN_CHAIN, dtype=np.int64)
-            while not loops.descend(state, self._pairs, chain, self._budget):
+            price = self._plan.k / self._merging.masses.sum() if self._plan.free else 1.0
+            pairs, chain = self._merging.pairs(price), np.empty(MOST_IN_CHAIN, dtype=np.int64)
+            while not loops.descend(state, pairs, chain, self._budget):
                 yield
         elif state.dense:
             least = self._whole.least if self._plan.cells and self._plan.rule.bounded else None
@@ -118,7 +119,6 @@ class MultilevelSearch(SlicedSearch):
     def _begin_descent(self):
         """Part the groups found, and make the state of all groups."""
         merging, plan = self._merging, self._plan
-        self._pairs = merging.pairs(plan.k / merging.masses.sum() if plan.free else 1.0)
         state = self._parted(self._labels_of_all())
         if self._search is not None and plan.cells and isinstance(plan.init, np.ndarray):
             given = self._parted(self._of_groups.start_labels(self._rng))

@@ -175,9 +175,8 @@ def try_chain(state, pairs, i, d, chain, inside):
     for at in range(length):
         w = state.masses[chain[at]]
         more += w if labels[chain[at]] == a else -w
-    if counts[a] - more < lower[a] or counts[a] - more > upper[a]:
-        return False
-    if counts[d] + more < lower[d] or counts[d] + more > upper[d]:
+    fits = lower[a] <= counts[a] - more <= upper[a]
+    if not (fits and lower[d] <= counts[d] + more <= upper[d]):
         return False
     before = part(free, within[a], counts[a]) + part(free, within[d], counts[d])
     changed_a, changed_d = state.changed[a], state.changed[d]

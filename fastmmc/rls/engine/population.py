@@ -96,9 +96,9 @@ def hat_of_sample(factor, indices):
         half = ridge_root(Y.T @ Y, lam)
         Y, extend = Y @ half, half.T @ factor.scale
         return Y @ Y.T, lambda E: factor._cluster_scores(E @ Y @ extend) / roots
-    X = kernel_points(factor.kernel, factor.X, indices)
-    basis, of_gram = X, factor.kernel.name == "precomputed"
-    R = hat_matrix(factor.kernel, X[:, indices] if of_gram else X, lam)
+    basis = kernel_points(factor.kernel, factor.X, indices)
+    X = basis[:, indices] if factor.kernel.name == "precomputed" else basis
+    R = hat_matrix(factor.kernel, X, lam)
 
     def predict(E):
         coef = (E - E @ R).T / lam
