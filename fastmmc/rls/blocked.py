@@ -93,8 +93,11 @@ def search_in_blocks(call, control, solve_sample):
     factor = call.X if isinstance(call.X, BlockFactor) else None
     goal = Goal.of(call, check_shape(call.X)[0] if factor is None else factor.n)
     if factor is None:
-        blocks, form = _blocks_and_form(call, goal.k)
-        rank = 1 if form is None else form.rank
+        kernel, blocks, rank = kernel_of(call), make_blocks(call.X), 1
+        if goal.n > sample_size(goal.k, rank):  # else they are but a sample, which has no factor
+            wanted = values(call, LandmarkParameters, PrecisionParameters)
+            form = check_block_form(blocks, kernel, **wanted)
+            blocks, rank = make_blocks(call.X, form.rank, call.n_jobs), form.rank
     else:
         refuse_beside_factor(call)
         blocks, rank = factor.blocks, factor.rank
@@ -125,15 +128,6 @@ def search_in_blocks(call, control, solve_sample):
         descent.run()
         descent.end()
         return descent.result(call)
-
-
-def _blocks_and_form(call, k):
-    """Return the blocks of points and the form of their factor, None if they are but a sample."""
-    kernel, blocks = kernel_of(call), make_blocks(call.X)
-    if blocks.shape[0] <= sample_size(k, 1):
-        return blocks, None
-    form = check_block_form(blocks, kernel, **values(call, LandmarkParameters, PrecisionParameters))
-    return make_blocks(call.X, form.rank, call.n_jobs), form
 
 
 def refuse_single_points(call):
