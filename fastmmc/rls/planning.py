@@ -106,7 +106,7 @@ class LabelSearchPlan(UMCRLSSearch):
         the first round takes everything, which is what makes it forget the start.
         """
         left = (self.total - self.quota.max(axis=1, keepdims=True)) // max(1, self.k - 1)
-        return np.broadcast_to(np.minimum(self.min_size, left), self.quota.shape).copy()
+        return np.repeat(np.minimum(self.min_size, left), self.k, axis=1)
 
     @property
     def movable(self):
@@ -249,7 +249,7 @@ def _make_plan(call, source):
     known = call.known_labels
     if known is not None and (known < 0).all():
         known = None
-    links, known = check_links(call, n, k, known, hard=call.link_penalty is None)
+    links, known = check_links(call, n, k, known)
     if not links and call.link_penalty is not None:
         raise ValueError(
             f"link_penalty is the price of a broken cannot-link, and there are none; got "
@@ -301,11 +301,12 @@ def _make_plan(call, source):
     )
 
 
-def check_links(call, n, k, known, hard=True):
+def check_links(call, n, k, known):
     """Return the links of a call, and the known labels with those that links imply.
 
     What is known of a point is known of all that must be in its cluster.
     """
+    hard = getattr(call, "link_penalty", None) is None
     links = check_links_of_clusters(call.must_link, call.cannot_link, n, k, known, hard=hard)
     if links and known is not None:
         members = join(links.must, n)

@@ -209,9 +209,8 @@ def _rows_told(call, n):
 
     Errors name rows by their places among all points, before any are left out.
     """
-    k = _most_clusters(call, n)
     known = call.known_labels
-    links, _ = check_links(call, n, k, known, hard=getattr(call, "link_penalty", None) is None)
+    links, _ = check_links(call, n, _most_clusters(call, n), known)
     told = {"must_link": links.must, "cannot_link": links.cannot}
     if known is not None:
         told["known_labels"] = np.flatnonzero(known >= 0)
