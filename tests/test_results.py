@@ -203,7 +203,8 @@ def test_a_choice_shows_what_was_chosen(points):
     _, found = rows(result)
     assert found["scores"].startswith(f"{result.scores[3]:.3g} for k = 3, ")
     assert found["winner"].startswith(result.winner.name)
-    assert f"sigma={result.chosen['sigma']:.6g}" in found["chosen"]
+    shown = "sigma={sigma:.6g}, lam={lam:.6g}, method='steepest', rank=None, sizes='free'"
+    assert found["chosen"] == shown.format(**result.chosen)
     assert found["resolved"] == "k=3, standardize=False"
     assert "scores" not in rows(fastmmc.cluster(points, 3, random_state=0))[1]
 

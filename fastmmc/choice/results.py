@@ -147,4 +147,6 @@ class ChoiceResult(RLSResult):
         if self.candidates:
             winner, number = self.winner, len(self.candidates)
             rows["winner"] = f"{winner.name}, vote {winner.vote:.2g} among {number} labellings"
-        return rows | {"chosen": as_assignments(self.chosen)}
+        # Labels to go on from and landmarks would be shown as mere shapes.
+        shown = {n: v for n, v in self.chosen.items() if not isinstance(v, np.ndarray)}
+        return rows | {"chosen": as_assignments(shown)}
