@@ -408,6 +408,16 @@ def test_predictions_come_in_blocks(points, mapped):
         result.predict(as_dask(X[:, :1])).compute()
 
 
+@pytest.mark.parametrize("as_blocks", [as_map, lambda X, _: as_dask(X)], ids=["map", "dask"])
+def test_blocks_in_other_units_are_warned_of_once(points, as_blocks, tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_NUMBERS", 1024)
+    result, far = run(points[0]), as_blocks(1000 * points[0], tmp_path)
+    for predict in (result.predict, result.decision_function):
+        with pytest.warns(UserWarning, match="other units") as told:
+            np.asarray(predict(far))
+        assert len(told) == 1
+
+
 @pytest.mark.parametrize("standardize", ["auto", False])
 def test_cluster_leaves_the_units_of_blocks_as_they_are(points, standardize):
     X = points[0] * [1.0, 1e4]

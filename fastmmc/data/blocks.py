@@ -9,7 +9,7 @@ depend on the rows and their order alone.
 import math
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial, reduce
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +21,7 @@ from joblib import hash as joblib_hash
 from scipy.sparse import issparse
 
 from fastmmc.core import validation
+from fastmmc.core.execution import one_call
 from fastmmc.core.files import temporary_folder
 from fastmmc.core.threads import one_blas_thread
 from fastmmc.data.passes import Passes, check_files, digest_of
@@ -82,12 +83,13 @@ def make_blocks(X, width=1, n_jobs=None):
 def map_rows(function, X, width=None, dtype=np.int64):
     """Return ``function(rows)`` of all rows, (n,) or (n, width): of a Dask array as another one.
 
-    What is not in blocks is given to the function as it is.
+    What is not in blocks is given to the function as it is. Of blocks only the first one warns.
     """
     if not in_blocks(X):
         return function(X)
     if not validation.is_dask(X):
-        pieces = [function(np.asarray(X[slice(*at)])) for at in pairwise(split_rows(*X.shape))]
+        bounds = enumerate(pairwise(split_rows(*X.shape)))
+        pieces = [_of_block(function, i, np.asarray(X[slice(*ends)])) for i, ends in bounds]
         return np.concatenate(pieces)
     X = X.rechunk({1: -1})
     nothing = np.empty((0,) if width is None else (0, width), dtype)
@@ -98,9 +100,15 @@ def map_rows(function, X, width=None, dtype=np.int64):
     return X.map_blocks(call, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
 
 
-def _of_rows(function, nothing, rows):
+def _of_block(function, i, rows):
+    """Call a function of the rows of block i, as part of the call that warned if i is not 0."""
+    with one_call() if i else nullcontext():
+        return function(rows)
+
+
+def _of_rows(function, nothing, rows, block_id=None):
     """Call a function of rows in a worker; blocks of a selection may have none."""
-    return alone(function, rows) if len(rows) else nothing
+    return alone(_of_block, function, block_id[0], rows) if len(rows) else nothing
 
 
 def alone(function, *args):
