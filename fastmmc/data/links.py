@@ -57,8 +57,8 @@ def check_links(
     Different known labels imply a cannot-link, equal ones a must-link; ``labels_as`` says which of
     these count. Pairs that contradict each other are all kept if ``on_conflict`` is "warn".
     """
-    must = _each_once(check_pairs("must_link", must_link, n))
-    cannot = _each_once(check_pairs("cannot_link", cannot_link, n))
+    must = _each_once(check_pairs("must_link", must_link, n), n)
+    cannot = _each_once(check_pairs("cannot_link", cannot_link, n), n)
     labels = np.full(n, -1) if known_labels is None else check_known_labels(known_labels, n)
     found = find_contradictions(must, cannot, labels, labels_as)
     report_contradictions(found, on_conflict)
@@ -90,8 +90,8 @@ def check_links_of_clusters(must_link, cannot_link, n, k, known=None, *, hard=Tr
     ``known`` labels (n,), -1 where unknown, keep apart, or if rows that exclude each other are seen
     to need more than k clusters. Links that are not ``hard`` may need as many as they like.
     """
-    must = _each_once(check_pairs("must_link", must_link, n))
-    cannot = _each_once(check_pairs("cannot_link", cannot_link, n))
+    must = _each_once(check_pairs("must_link", must_link, n), n)
+    cannot = _each_once(check_pairs("cannot_link", cannot_link, n), n)
     links = Links(must, cannot)
     if not links:
         return links
@@ -424,7 +424,7 @@ def unique_pairs(pairs):
     return np.unique(np.sort(pairs, axis=1), axis=0)
 
 
-def _each_once(pairs):
+def _each_once(pairs, n):
     """Return the pairs without repetitions in either order, in the order given."""
-    _, first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
+    _, first = np.unique(np.sort(pairs, axis=1) @ [n, 1], return_index=True)
     return pairs[np.sort(first)]
