@@ -1,5 +1,6 @@
 """Which features decide on the clusters of points."""
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +13,18 @@ from fastmmc.core.clusterer import clustering_of
 from fastmmc.core.column_names import Named, feature_names
 from fastmmc.core.declare import Parameters, function_of, parameter
 from fastmmc.core.display import Listed, OneLine
-from fastmmc.core.execution import RunControl, fixed_seed, restart_stream
+from fastmmc.core.execution import RunControl, fixed_seed, restart_stream, warn_user
 from fastmmc.core.parameters import RandomState
 from fastmmc.core.types import MatrixLike
+from fastmmc.kernels.gram import evenly
 from fastmmc.profile import distinct_names
 
 # Shares that are shown.
 FEATURES_SHOWN = 20
+
+# Points whose prediction tells what there is time for, and how many are used in any case.
+TIMED_POINTS = 100
+LEAST_POINTS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,6 +101,14 @@ class _InfluenceCall(Parameters):
     )
     random_state: RandomState = parameter(default=None, doc="Shuffles.")
     n_repeats: int = parameter(default=5, least=1, doc="Shuffles of each feature.")
+    max_time: float | None = parameter(
+        default=None,
+        above=0,
+        doc="""
+        Seconds for the call. If they are too few, there are fewer shuffles, of fewer points: one
+        shuffle of 20 points at least.
+        """,
+    )
 
 
 @function_of(_InfluenceCall, trains=False)
@@ -118,10 +132,15 @@ def feature_influence(call: _InfluenceCall, control: RunControl) -> FeatureInflu
     sklearn.exceptions.NotFittedError
         If the clustering cannot predict.
 
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If ``max_time`` is too short for all shuffles of all points.
+
     Notes
     -----
     d ``n_repeats`` predictions of m points, of O(m n d) each for a dense RLS model of n points:
-    with many points give some hundred of them.
+    with many points give some hundred of them, or ``max_time``.
 
     References
     ----------
@@ -142,22 +161,36 @@ def feature_influence(call: _InfluenceCall, control: RunControl) -> FeatureInflu
     )
     rng = restart_stream(fixed_seed(call.random_state), 0)
     before, k = result._nearest(X), len(result.sizes)
-    counts = np.maximum(np.bincount(before, minlength=k), 1)
     features, names = range(X.shape[1]), None
     if result.coding is not None:  # the table may have its columns in another order
         features = result.coding.places()
         names = np.array([column.name for column in result.coding.columns], dtype=object)
-    shares = np.zeros((call.n_repeats, len(features)))
+    n_repeats = call.n_repeats
+    if control.max_time is not None:
+        began = time.perf_counter()
+        result._nearest(X[evenly(len(before), TIMED_POINTS)])
+        times = control.time_left() / ((time.perf_counter() - began) * len(features))
+        n_repeats = int(np.clip(times, 1, n_repeats))
+        some = evenly(len(before), max(LEAST_POINTS, int(TIMED_POINTS * times / n_repeats)))
+        if n_repeats < call.n_repeats or some.size < len(before):
+            warn_user(
+                f"max_time is too short: each feature is shuffled {n_repeats} of "
+                f"{call.n_repeats} times among {some.size:,} of {len(before):,} points, so the "
+                "shares are less exact"
+            )
+        X, before = X[some], before[some]
+    counts = np.maximum(np.bincount(before, minlength=k), 1)
+    shares = np.zeros((n_repeats, len(features)))
     left = np.zeros((k, len(features)))
     for i, feature in enumerate(features):
-        for repeat in range(call.n_repeats):
+        for repeat in range(n_repeats):
             rows, shuffled = _shuffle(X, feature, rng.permutation(X.shape[0]))
             changed = rows
             if rows.size:
                 changed = rows[result._nearest(shuffled) != before[rows]]
             shares[repeat, i] = changed.size / X.shape[0]
             left[:, i] += np.bincount(before[changed], minlength=k) / counts
-    figures = shares.mean(axis=0), shares.std(axis=0), left / call.n_repeats
+    figures = shares.mean(axis=0), shares.std(axis=0), left / n_repeats
     return FeatureInfluence(*figures, feature_names_in=names)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.inspection import permutation_importance
 
 import fastmmc
@@ -80,6 +81,19 @@ def test_columns_of_a_table_keep_their_names_in_any_order(points):
         influence = fastmmc.feature_influence(result, others, random_state=0)
         np.testing.assert_array_equal(influence.shares, whole.shares)
         assert str(influence) == str(whole)
+
+
+def test_a_short_time_is_for_fewer_shuffles_of_fewer_points(points, result):
+    told = "shuffled 1 of 5 times among 20 of 60 points"
+    with pytest.warns(ConvergenceWarning, match=told):
+        short = fastmmc.feature_influence(result, points, max_time=1e-9, random_state=0)
+    assert short.shares[0] == pytest.approx(0.5, abs=0.3)
+    np.testing.assert_array_equal(short.shares[1:], 0.0)
+    long, whole = (
+        fastmmc.feature_influence(result, points, max_time=limit, random_state=0)
+        for limit in (1e3, None)
+    )
+    np.testing.assert_array_equal(long.by_cluster, whole.by_cluster)
 
 
 def test_what_cannot_be_measured_is_refused(points, result):
