@@ -86,7 +86,7 @@ class ChoiceParameters(Execution, Trimming, SizeParameters, Metric, Standardizat
     max_k: int | None = parameter(
         default=None,
         least=2,
-        doc='Largest number that "auto" considers. None: 2 + n / 10, or 63 to 135 for many points.',
+        doc='Largest number that "auto" considers. None: 2 + n/10, or 63 to 135 if many.',
     )
 
 
@@ -115,8 +115,8 @@ def _source_of_scores(call):
 def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     """Cluster by a vote of labellings, which chooses kernel width, sizes and number of clusters.
 
-    The labellings come from four kernel widths, k-means and Genie's linkage. A smaller
-    leave-one-out error means more weight. The labelling that agrees best with all wins.
+    Labellings come from four kernel widths, k-means and Genie's linkage. Smaller leave-one-out
+    errors mean more weight. The labelling that agrees best wins.
     See the guide, "Everything chosen: a vote".
 
     Returns
