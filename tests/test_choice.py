@@ -24,7 +24,7 @@ from fastmmc.choice.given import BALANCE
 from fastmmc.choice.numbers import DITHERS, Counts, _largest_vote, around, spaced
 from fastmmc.choice.results import LEAST_EVIDENCE, RULES
 from fastmmc.choice.widths import Genie, Widths, dithered
-from fastmmc.core.execution import fixed_seed, restart_stream
+from fastmmc.core.execution import OutOfTime, fixed_seed, restart_stream
 from fastmmc.core.status import Status
 from fastmmc.kernels.gram import squared_distances
 from fastmmc.rls import source
@@ -580,6 +580,20 @@ def test_clouds_are_drawn_until_one_tells_or_two_are_clear(monkeypatch):
     result = fastmmc.cluster(X, max_k=4, random_state=0)
     assert result.evidence == ratios[-1] < LEAST_EVIDENCE <= min(ratios[:-1], default=CLEAR)
     assert ratios == sorted(ratios, reverse=True)
+
+
+def test_clouds_are_drawn_if_there_was_time_for_one_number(monkeypatch):
+    tried, try_one = [], Counts._try
+
+    def stop_behind_first(counts, k, widths):
+        tried.append(k)
+        if len(tried) == 2:
+            raise OutOfTime
+        try_one(counts, k, widths)
+
+    monkeypatch.setattr(Counts, "_try", stop_behind_first)
+    result = fastmmc.cluster(blobs([40, 30, 20])[0], random_state=0)
+    assert list(result.errors) == [2] and result.evidence > LEAST_EVIDENCE
 
 
 def test_what_is_known_asks_for_more_clusters_than_one():
