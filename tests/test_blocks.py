@@ -500,6 +500,24 @@ def test_one_cluster_one_column_and_a_sorted_file(points, tmp_path):
     assert adjusted_rand_score(y[order], result.labels) > mixed - 0.02
 
 
+@pytest.mark.parametrize(
+    "solve",
+    [
+        run,
+        lambda X, **params: fastmmc.sammc(X, 9, random_state=0, **params),
+        lambda X, **params: fastmmc.cpmmc(X, random_state=0, **params),
+    ],
+    ids=["umc_rls", "sammc", "cpmmc"],
+)
+def test_progress_goes_on_behind_the_sample(mapped, solve, capsys):
+    pytest.importorskip("rich")
+    heard = []
+    assert solve(mapped, callback=heard.append, verbose=1).converged
+    shares = [progress.fraction for progress in heard]
+    assert shares == sorted(shares) and shares[-1] == 1.0
+    assert capsys.readouterr().err.count("100%") == 1  # of one bar
+
+
 def test_stops_keep_what_was_found(mapped, monkeypatch):
     whole = run(mapped)
 

@@ -38,7 +38,7 @@ def search_in_blocks(call, control, solve_sample):
         status = found.status
         if status in (Status.CONVERGED, Status.MAX_ITER) and call.center == "median":
             status = _descend(walker, restart_stream(run.seed, 0), control)
-        return _result(walker, found, status)
+        return run.end(_result(walker, found, status), control)
 
 
 def _descend(walker, rng, control):

@@ -33,7 +33,7 @@ def search_in_blocks(call, control, solve_sample):
         model = replace(found.model, intercept=found.model.intercept - excess)
         _, loss, n_inside, n_plus = blocks.total(blocks.map(_sum, model))
         objective = squared + call.C * float(loss) / n
-        return replace(
+        found = replace(
             found,
             labels=blocks.join(blocks.map(_label, model)),
             objective=objective,
@@ -47,6 +47,7 @@ def search_in_blocks(call, control, solve_sample):
             intercept=found.intercept - excess,
             n_violated=int(n_inside),
         )
+        return run.end(found, control)
 
 
 def _margins(model, rows):

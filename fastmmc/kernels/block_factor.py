@@ -158,9 +158,21 @@ class SampleRun:
         return replace(result, **{name: self._blocks.deal(getattr(result, name)) for name in names})
 
     def draw(self, control):
-        """Return the sample, and the parameters of its run, which has half of the time left."""
-        given = self._given | {"max_time": control.inner_time(0.5)}
-        return draw_sample(self._blocks, self._size, self.seed), given
+        """Return the sample, and the parameters of its run: half of the time left, and the bar."""
+
+        def tell(progress):
+            progress = replace(progress, fraction=progress.fraction / 2)
+            control.bar.show(progress)
+            return control.callback is not None and control.callback(progress)
+
+        own = {"max_time": control.inner_time(0.5), "verbose": False, "callback": tell}
+        return draw_sample(self._blocks, self._size, self.seed), self._given | own
+
+    def end(self, result, control):
+        """Return the result, and tell that all is done unless the run was stopped."""
+        if result.converged:
+            control.report(fraction=1.0, n_done=1, n_init=1, objective=result.objective)
+        return result
 
 
 def make_block_factor(blocks, lam, kernel, basis, dtype, coef=None):

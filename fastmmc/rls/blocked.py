@@ -127,7 +127,7 @@ def search_in_blocks(call, control, solve_sample):
         descent = Descent(factor, sample, found, goal.like(found), control)
         descent.run()
         descent.end()
-        return descent.result(call)
+        return run.end(descent.result(call), control)
 
 
 def refuse_single_points(call):
