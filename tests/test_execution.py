@@ -2,6 +2,7 @@ import os
 import pickle
 import signal
 import threading
+import time
 from contextlib import nullcontext
 
 import numpy as np
@@ -155,6 +156,28 @@ def test_a_callback_stops_every_method(method, how, status, overlapping):
         result = method.function(overlapping[:60], **given)
     assert result.status == status
     assert result.sizes.sum() == 60
+
+
+def test_progress_never_falls():
+    class Search:
+        objective, n_steps = 0.0, 0
+
+        def step(self, budget):
+            self.n_steps += 1
+            time.sleep(2 * execution.POLL_SECONDS)
+            return self.n_steps == 4
+
+        def fraction(self):
+            return (0.5, 0.2, 0.6, 0.1)[self.n_steps - 1]
+
+        def finish(self):
+            pass
+
+    heard = []
+    control = execution.RunControl(callback=heard.append)
+    execution.run_restarts(lambda index: Search(), 1, control)
+    shares = [progress.fraction for progress in heard]
+    assert shares == sorted(shares) and {0.5, 0.6, 1.0} <= {*shares}
 
 
 def test_an_interrupt_before_anything_began_is_raised(monkeypatch):

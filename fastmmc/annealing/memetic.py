@@ -87,7 +87,7 @@ class MemeticSearch(Search):
             population.append(child)
             if len(population) == 2 * plan.population:
                 population[:] = survivors(population, plan.population)
-            self._fraction = max(self._fraction, waited / (plan.patience + 1))
+            self._fraction = waited / (plan.patience + 1)
         population[:] = survivors(population, plan.population)
 
     def _first_centers(self, points, is_first):

@@ -220,7 +220,8 @@ def _work(index, make_search, stop, fractions):
             break
         growth = min(4.0, SLICE_SECONDS / max(time.perf_counter() - began, 1e-4))
         budget = min(MOST_BUDGET, max(LEAST_BUDGET, int(budget * growth)))
-        fractions[index] = search.fraction()
+        # An estimate falls where a search that seemed to end finds something better.
+        fractions[index] = max(fractions[index], search.fraction())
         must_begin = False
     if ended:
         search.finish()

@@ -65,7 +65,7 @@ class GroupSearch:
             self._admit(self.groups.recombine(self._all[i][1], self._all[j][1], self._k))
             self.n_iter += 1
             stale = 0 if self.best[0] < before - TOLERANCE else stale + 1
-            self._fraction = max(self._fraction, 0.4 + 0.6 * stale / self._patience)
+            self._fraction = 0.4 + 0.6 * stale / self._patience
             yield
         if len(self._all) == 1 and max_iter > 0:
             # A single labelling has no children; making it counts as one iteration.
