@@ -692,6 +692,16 @@ def test_few_points_are_tried_in_few_clusters():
     assert methods._numbers(methods._ChoiceCall(X=X), 2000) == (None, 1, 63)
 
 
+def test_a_stop_between_steps_and_numbers_around_the_best_is_told():
+    X, _ = blobs([84, 84, 84])
+    with pytest.warns(ConvergenceWarning, match="up to 27, only some had been tried"):
+        result = fastmmc.cluster(X, random_state=0, callback=stop_after(DITHERS, lambda: True)[0])
+    assert list(result.scores) == [*range(2, 21), 22, 24, 26, 27]
+    short = {"max_k": 20, "callback": stop_after(DITHERS, lambda: True)[0]}
+    with pytest.warns(ConvergenceWarning, match="are returned$"):
+        assert len(fastmmc.cluster(X, random_state=0, **short).scores) == 19
+
+
 @pytest.mark.parametrize("how, status, text", STOPS)
 def test_stops_among_the_numbers(monkeypatch, how, status, text):
     X, y = blobs([60, 30, 15])

@@ -272,7 +272,7 @@ def _choose_number(k, draws, least, most, X, weights, seed, run):
     """
     if k is not None:
         return NumberChoice(k)
-    drawn, evidence, last = [], None, most
+    drawn, evidence, last, is_over = [], None, most, False
     with run.phase(NUMBERS_SHARE):
         for widths in islice(draws, DITHERS):
             last = min(most, widths.cells.masses.size - 2)
@@ -285,6 +285,7 @@ def _choose_number(k, draws, least, most, X, weights, seed, run):
             finer = around(numbers, scores)
             for counts in drawn:
                 counts.try_all(finer)
+        is_over = True
     scores, errors = mean_scores(drawn, last), mean_errors(drawn)
     if least == 1 and (errors or last < 2):
         with run.phase(CLOUDS_SHARE):
@@ -296,8 +297,9 @@ def _choose_number(k, draws, least, most, X, weights, seed, run):
     if evidence is not None and evidence < LEAST_EVIDENCE:
         k = 1
     shortage = ""
-    if (tried := max(scores, default=0)) < last:
-        which = f"those up to {tried}" if tried else "none"
+    tried = max(scores, default=0)
+    if tried < last or (not is_over and len(scores) <= last - max(2, least)):
+        which = "none" if not tried else f"those up to {tried}" if tried < last else "only some"
         shortage = (
             f". Of the numbers of clusters up to {last}, {which} had been tried: give k, or a "
             "larger max_time"
