@@ -35,7 +35,7 @@ SIZES = (
     Option(
         "--max-k N",
         common.parse_count,
-        "largest number that --k auto considers; 2 + n / 10, or 63 to 135 for many points",
+        "largest number that --k auto considers; 2 + n / 10, or 63 and slowly more from n = 610",
     ),
     Option(
         "--sizes RULE", str, "what umc-rls looks for: equal or bounded sizes (equal), any (free)"
