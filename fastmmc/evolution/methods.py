@@ -9,7 +9,6 @@ from fastmmc.core import validation
 from fastmmc.core.declare import function_of, own_params, own_values, parameter, values
 from fastmmc.core.execution import (
     RunControl,
-    best_of_restarts,
     fixed_seed,
     restart_stream,
     show_progress,
@@ -37,7 +36,7 @@ from fastmmc.kernels.gram import box_diagonal
 from fastmmc.rls.blocked import search_in_blocks
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.parameters import PointsOrFactor
-from fastmmc.rls.source import check_source, rated_result, warn_if_unpredictable
+from fastmmc.rls.source import best_result, check_source
 
 
 class EvoMMCParameters(
@@ -234,13 +233,15 @@ def _evolve(call, control):
         )
         diag = factor.diagonal()
 
-        def make_search(index):
-            return EvolutionSearch(factor, diag, plan, restart_stream(seed, index))
-
-        outcome = best_of_restarts(make_search, call.n_init, control)
-        bounds = binary_size_bounds(plan.n, plan.lower, plan.upper)
-        result = rated_result(factor, outcome, 2, params, size_bounds=bounds)
-        warn_if_unpredictable(factor, result)
+        result = best_result(
+            factor,
+            lambda index: EvolutionSearch(factor, diag, plan, restart_stream(seed, index)),
+            call.n_init,
+            control,
+            2,
+            params,
+            size_bounds=binary_size_bounds(plan.n, plan.lower, plan.upper),
+        )
         has_default_sizes = call.balance is call.target_sizes is call.max_size is None
         if has_default_sizes and result.converged:
             warn_of_other_sizes(factor, result.labels, 2)

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from fastmmc.core.execution import OutOfTime, best_of_restarts, warn_user
+from fastmmc.core.execution import OutOfTime, warn_user
 from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.claims import claim_searches
 from fastmmc.rls.engine.coarse import mass_slack, mass_unit
 from fastmmc.rls.known import search_overruling, search_with_known
 from fastmmc.rls.multilevel import group_searches
 from fastmmc.rls.other_sizes import warn_of_other_sizes
-from fastmmc.rls.source import rated_result, warn_if_unpredictable
+from fastmmc.rls.source import best_result
 
 
 def search_labels(seed, factor, plan, control):
@@ -28,11 +28,16 @@ def search_labels(seed, factor, plan, control):
         return search_with_known(search, factor, plan, control)
     is_grouped = plan.links is not None or plan.cells > 0 or plan.is_memetic
     make_search = (group_searches if is_grouped else claim_searches)(seed, factor, plan, control)
-    outcome = best_of_restarts(make_search, plan.n_starts, control)
-    bound = (lambda sizes: _bound(factor, sizes, plan, control)) if plan.bound else None
-    bounds = plan.rule.bounds
-    result = rated_result(factor, outcome, plan.k, plan.params, bound, size_bounds=bounds)
-    warn_if_unpredictable(factor, result)
+    result = best_result(
+        factor,
+        make_search,
+        plan.n_starts,
+        control,
+        plan.k,
+        plan.params,
+        (lambda sizes: _bound(factor, sizes, plan, control)) if plan.bound else None,
+        size_bounds=plan.rule.bounds,
+    )
     if plan.links is not None:
         hard = plan.link_penalty is None
         result = judge_links(result, plan.links, plan.rule, plan.weights, plan.asked_sizes, hard)

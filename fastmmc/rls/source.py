@@ -10,6 +10,7 @@ from fastmmc.core import validation
 from fastmmc.core.declare import declared, told
 from fastmmc.core.execution import (
     OutOfTime,
+    best_of_restarts,
     finish,
     rate_figures,
     warn_if_stopped,
@@ -249,12 +250,23 @@ def _left_out(factor, labels, k):
     return residuals_of
 
 
-def rated_result(factor, outcome, k, params, bound=None, **fields):
-    """Return the result of an outcome, with the model of its labels and what that tells of them.
+def best_result(factor, make_search, n_init, control, k, params, bound=None, **fields):
+    """Run the restarts on one hat matrix and return the best as a result.
 
-    ``bound`` maps sizes to a lower bound; ``fields`` go into the result as they are.
+    ``make_search`` is as for :func:`run_restarts`; a finished search also has labels, status,
+    n_iter, n_moves, history and trace. ``bound`` maps sizes to a lower bound; ``fields``
+    go into the result as they are. Warns where the kernel is of no use.
     """
+    outcome = best_of_restarts(make_search, n_init, control)
+    result = rated_result(factor, outcome, k, params, bound, **fields)
+    _warn_if_unpredictable(factor, k, result.loo_mse)
+    return result
+
+
+def rated_result(factor, outcome, k, params, bound=None, **fields):
+    """Return the result of an outcome, with the model of its labels and what that tells of them."""
     labels, status, weights = outcome.best.labels, outcome.status, factor.weights
+    sizes = np.bincount(labels, minlength=k)
 
     def judge():
         fit = fit_labels(factor, labels, k)
@@ -271,7 +283,7 @@ def rated_result(factor, outcome, k, params, bound=None, **fields):
         RLSResult,
         params | {"lam": factor.lam, "rank": rank} | factor.kernel.params(),
         status=status,
-        sizes=np.bincount(labels, minlength=k),
+        sizes=sizes,
         model=model,
         loo_mse=loo_mse,
         loo_scores=scores,
@@ -282,9 +294,8 @@ def rated_result(factor, outcome, k, params, bound=None, **fields):
     )
 
 
-def warn_if_unpredictable(factor, result):
+def _warn_if_unpredictable(factor, k, loo_mse):
     """Warn if the labels cannot be predicted, as where the kernel makes all points dissimilar."""
-    k, loo_mse = result.sizes.size, result.loo_mse
     is_nothing = abs(loo_mse - 1.0) <= NOTHING
     is_worse = loo_mse >= 1.0 and factor.n >= LEAST_JUDGED
     if k == 1 or factor.n == 1 or not (is_nothing or is_worse):

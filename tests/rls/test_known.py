@@ -142,13 +142,13 @@ def test_the_better_of_two_searches_is_returned(digits, sizes, count, n_errors, 
     monkeypatch.setattr(known_labels, "classify", lambda *args: (classify(*args)[0], 0, n_errors))
     X, y = digits
     X, y = X[:400], y[:400]
-    make, found = fastmmc.rls.search.rated_result, []
+    make, found = fastmmc.rls.search.best_result, []
 
     def noted(*args, **kwargs):
         found.append(make(*args, **kwargs))
         return found[-1]
 
-    monkeypatch.setattr(fastmmc.rls.search, "rated_result", noted)
+    monkeypatch.setattr(fastmmc.rls.search, "best_result", noted)
     options = {"sizes": sizes, "n_init": 1, "random_state": 0}
     result = fastmmc.umc_rls(X, 10, known_labels=tell(y, count), **options)
     assert len(found) == (2 if n_errors else 3)
@@ -159,14 +159,14 @@ def test_the_better_of_two_searches_is_returned(digits, sizes, count, n_errors, 
 
 def test_only_the_search_that_won_gives_its_warnings(monkeypatch):
     X, y = blobs([50, 60, 55], spread=1.0)
-    judge, given = fastmmc.rls.search.warn_if_unpredictable, []
+    judge, given = fastmmc.rls.source._warn_if_unpredictable, []
 
     def warn(*args):
         judge(*args)
         given.append(f"search {len(given)}")
         fastmmc.core.execution.warn_user(given[-1])
 
-    monkeypatch.setattr(fastmmc.rls.search, "warn_if_unpredictable", warn)
+    monkeypatch.setattr(fastmmc.rls.source, "_warn_if_unpredictable", warn)
     classify = known_labels.classify
     monkeypatch.setattr(known_labels, "classify", lambda *args: (classify(*args)[0], 0, 0))
     with pytest.warns(ConvergenceWarning) as warned:
@@ -221,7 +221,7 @@ def test_equal_points_with_unequal_labels():
 def test_a_stop_ends_the_call_with_what_there_is(at, monkeypatch):
     X, y = blobs([50, 60, 55], spread=1.0)
     known = tell(y, 5)
-    make, statuses = fastmmc.rls.search.rated_result, []
+    make, statuses = fastmmc.rls.search.best_result, []
 
     def stopped(*args, **kwargs):
         result = make(*args, **kwargs)
@@ -229,7 +229,7 @@ def test_a_stop_ends_the_call_with_what_there_is(at, monkeypatch):
         fastmmc.core.execution.warn_if_stopped(statuses[-1], 1, 1)
         return replace(result, status=statuses[-1])
 
-    monkeypatch.setattr(fastmmc.rls.search, "rated_result", stopped)
+    monkeypatch.setattr(fastmmc.rls.search, "best_result", stopped)
     with pytest.warns(ConvergenceWarning, match="callback asked to stop") as warned:
         result = fastmmc.umc_rls(X, 3, known_labels=known, n_init=3, random_state=0)
     assert result.status == Status.CALLBACK
