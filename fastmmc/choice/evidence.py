@@ -143,7 +143,7 @@ def compare_with_clouds(errors, X, weights, rng, run):
         drawn = (cloud.draw, cloud.draw_columns)[i % 2](rows.size, rng)
         cells = coarsen(drawn, count_cells(rows.size, 2), 2, rng, run.look, weights)
         counts = Counts(next(dithers(cells, drawn[cells.seeds], rng, run.look)), run)
-        counts.try_all(range(2, max(3, most)))  # each with the next one
+        counts.try_all(range(2, most + 1))
         ratios = {k: min(least, counts.errors[k] / errors[k]) for k, least in ratios.items()}
         evidence = max(ratios.values())
         yield evidence

@@ -181,7 +181,8 @@ def _cluster(call, control):
             count = min(count_cells(n, k or 2), affordable_cells(X, k or 2, call.max_time))
             cells = coarsen(X, count, k or 2, rng, run.look, weights)
             draws = dithers(cells, points_of(X, cells.seeds), restart_stream(seed, 1), run.look)
-            number = _choose_number(k, draws, least, most, X, weights, seed, run)
+            last = min(most, cells.masses.size - 2)
+            number = _choose_number(k, draws, least, last, X, weights, seed, run)
             if k is None:
                 number, given = _allowed(call, n, number, range(max(2, least), most + 1))
             k = number.k
@@ -253,7 +254,8 @@ def _cluster_in_blocks(call, control):
             warn_of_equal_points(sample, k)
         cells, seeds = coarsen_blocks(blocks, sample, count, rng)
         draws = dithers(cells, seeds, restart_stream(sample_run.seed, 1), run.look)
-        number = _choose_number(k, draws, least, most, sample, None, sample_run.seed, run)
+        last = min(most, cells.masses.size - 2)
+        number = _choose_number(k, draws, least, last, sample, None, sample_run.seed, run)
         k = number.k
         rules = rules or size_rules(call, n, k)
         given = Given.of_sizes(call, cells.masses.size, rules)
@@ -272,22 +274,21 @@ def _choose_number(k, draws, least, most, X, weights, seed, run):
     """
     if k is not None:
         return NumberChoice(k)
-    drawn, evidence, last, is_over = [], None, most, False
+    drawn, evidence, is_over = [], None, False
+    numbers = spaced(max(2, least), most)
     with run.phase(NUMBERS_SHARE):
         for widths in islice(draws, DITHERS):
-            last = min(most, widths.cells.masses.size - 2)
-            numbers = spaced(max(2, least), last)
             drawn.append(Counts(widths, run))
-            drawn[-1].try_all(numbers)
+            drawn[-1].compare_all(numbers)
             if issparse(widths.cells.points):
                 break
-        if scores := mean_scores(drawn, last):
+        if scores := mean_scores(drawn, most):
             finer = around(numbers, scores)
             for counts in drawn:
-                counts.try_all(finer)
+                counts.compare_all(finer)
         is_over = True
-    scores, errors = mean_scores(drawn, last), mean_errors(drawn)
-    if least == 1 and (errors or last < 2):
+    scores, errors = mean_scores(drawn, most), mean_errors(drawn)
+    if least == 1 and (errors or most < 2):
         with run.phase(CLOUDS_SHARE):
             rng = restart_stream(seed, 2)
             for ratio in compare_with_clouds(errors, X, weights, rng, run):
@@ -297,11 +298,11 @@ def _choose_number(k, draws, least, most, X, weights, seed, run):
     if evidence is not None and evidence < LEAST_EVIDENCE:
         k = 1
     shortage = ""
-    tried = max(scores, default=0)
-    if tried < last or (not is_over and len(scores) <= last - max(2, least)):
-        which = "none" if not tried else f"those up to {tried}" if tried < last else "only some"
+    if not is_over and len(scores) <= most - max(2, least):
+        tried = max(scores, default=0)
+        which = "none" if not tried else f"those up to {tried}" if tried < most else "only some"
         shortage = (
-            f". Of the numbers of clusters up to {last}, {which} had been tried: give k, or a "
+            f". Of the numbers of clusters up to {most}, {which} had been tried: give k, or a "
             "larger max_time"
         )
     return NumberChoice(k, scores, errors, evidence, shortage)

@@ -46,10 +46,10 @@ class Counts:
         self._labels = {}
 
     def try_all(self, numbers):
-        """Try these numbers and those that they are compared with, in order."""
+        """Try those of these numbers that were not tried, in order."""
         n = self._widths.cells.total
         grid = [n / 2**j for j in range(1, 14, 2) if j == 1 or n / 2**j >= 2]
-        new = sorted({*numbers, *map(self._behind, numbers)} - self._votes.keys())
+        new = sorted({*numbers} - self._votes.keys())
         for i, k in enumerate(new):
             self._run.look(i / len(new))
             shares = {m: m * k / n for m in grid}
@@ -61,6 +61,10 @@ class Counts:
             self._try(k, used)
         self._run.end_step()
 
+    def compare_all(self, numbers):
+        """Try these numbers and those that they are compared with, in order."""
+        self.try_all([*numbers, *map(self._behind, numbers)])
+
     def _behind(self, k):
         return min(behind(k), self._widths.cells.masses.size - 1)
 
@@ -69,7 +73,7 @@ class Counts:
         masses, of_genie = self._widths.cells.masses, self._widths.genie.cut(k).values()
         former = self._labels.get(max((m for m in self._labels if m < k), default=None), {})
         rule = size_rule(masses.sum(), k, bounded=False)
-        found, errors, by_width, labels = [], [], {}, {}
+        found, errors, by_width, refined = [], [], {}, {}
         for width in widths:
             groups = width.groups
             linked = [groups.state(labels, rule) for labels in of_genie]
@@ -77,15 +81,15 @@ class Counts:
             if width.sigma in former:
                 crossed = groups.recombine(former[width.sigma], best.labels.astype(np.int64), k)
                 best = min(best, _descended(groups, [groups.state(crossed, rule)]), key=cost_of)
-            labels[width.sigma] = groups.refine(best.labels.astype(np.int64), rule)[0]
-            states = [*linked, groups.state(labels[width.sigma], rule)]
+            refined[width.sigma] = groups.refine(best.labels.astype(np.int64), rule)[0]
+            states = [*linked, groups.state(refined[width.sigma], rule)]
             found += [state.labels for state in states]
             errors += [errors_of(groups, state.labels, k, state.sums) for state in states]
             least = min(groups.error(state) for state in states)
             by_width[width.sigma] = k * max(least, np.finfo(np.float64).eps)
             self._run.look()
         self.errors[k] = min(by_width.values())
-        self._errors_by_width[k], self._labels[k] = by_width, labels
+        self._errors_by_width[k], self._labels[k] = by_width, refined
         self._votes[k] = _largest_vote(found, np.array(errors), k, masses)
 
     def scores(self, most):
