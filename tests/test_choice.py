@@ -20,6 +20,7 @@ import fastmmc
 from fastmmc.choice import methods, vote, whole
 from fastmmc.choice.candidates import JUDGES, KERNELS, N_MEANS, N_NEAR, N_STEPS
 from fastmmc.choice.evidence import CLEAR, CLOUDS, Cloud
+from fastmmc.choice.features import Features, levels_of
 from fastmmc.choice.given import BALANCE
 from fastmmc.choice.numbers import DITHERS, Counts, _largest_vote, around, spaced
 from fastmmc.choice.results import LEAST_EVIDENCE, RULES
@@ -146,6 +147,19 @@ def naive_errors(R, labels, k):
     return [np.mean([each[labels == h].mean() for h in range(k)]) for each in cubes]
 
 
+def naive_untold(columns, masses, labels):
+    """Return the least over columns of how often pairs of points with equal values are apart."""
+    weights = np.outer(masses, masses) * (1.0 - np.eye(labels.size))
+    apart = labels[:, None] != labels
+    left = [1.0]
+    for column in columns:
+        same = weights * (column[:, None] == column)
+        if same.any():
+            ratio = np.average(apart, weights=same) / np.average(apart, weights=weights)
+            left.append(np.clip(ratio, 1.0 / labels.size, 1.0) ** (same.sum() / weights.sum()))
+    return min(left)
+
+
 def test_vote_is_that_of_the_definition(iris):
     X, _, result = iris
     table = result.candidates
@@ -171,7 +185,9 @@ def test_vote_is_that_of_the_definition(iris):
             for other in table
             if other.rule != "k-means"
         )
-        weights.append(max(1, times) ** 0.25 * evenness * np.sum(np.prod(raised, axis=1) ** -0.5))
+        untold = naive_untold(X.T, np.ones(n), one.labels)
+        of_kernels = np.sum(np.prod(raised, axis=1) ** -0.5)
+        weights.append(max(1, times) ** 0.25 * evenness * untold * of_kernels)
     weights = np.array(weights) / sum(weights)
     assert_allclose([one.weight for one in table], weights, rtol=1e-6)
     for one in table:
@@ -232,6 +248,68 @@ def test_a_random_category_does_not_decide(form):
         result = fastmmc.cluster(frame, 3, random_state=0)
         indices.append(adjusted_rand_score(y, result.labels))
     assert np.median(indices) > 0.9
+
+
+def test_what_features_leave_untold_is_that_of_the_definition():
+    rng = np.random.default_rng(0)
+    labels, masses = np.arange(40) % 3, rng.integers(1, 5, size=40)
+    told = np.where(rng.random(40) < 0.8, labels, rng.integers(3, size=40))
+    columns = [rng.normal(size=40), rng.integers(5, size=40), told, told == 1, labels == 0]
+    for chosen in ([0], [0, 1], [0, 1, 2], [1, 3, 1], [4], [0, 4, 2]):
+        kept = [columns[i] for i in chosen]
+        found = Features(np.column_stack(kept).astype(float), masses).untold(labels, 3)
+        assert found == pytest.approx(naive_untold(kept, masses, labels))
+    assert Features(rng.normal(size=(40, 2)), masses).untold(labels, 3) == 1.0
+    assert Features(csr_array(np.eye(40)), masses).untold(labels, 3) == 1.0
+    # Columns that code one category, of which one may be missing, are one feature.
+    kinds, coded = rng.integers(4, size=40), np.eye(4)
+    for codes in (coded, coded[:, 1:], coded * 0.3 + 7):
+        X = np.column_stack([rng.normal(size=40), codes[kinds], rng.normal(size=40)])
+        found = Features(X, masses).untold(labels, 3)
+        assert found == pytest.approx(naive_untold([kinds], masses, labels))
+
+
+@pytest.mark.parametrize("form", ["text", "one-hot"])
+def test_a_category_of_three_levels_beside_clusters_of_many_points_does_not_decide(form):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        y, kinds = rng.integers(3, size=(2, 1000))
+        numbers = rng.normal(size=(1000, 2)) + 4.0 * np.column_stack([y == 1, y == 2])
+        X = pd.DataFrame(
+            {"a": numbers[:, 0], "b": numbers[:, 1], "c": np.array(["u", "v", "w"])[kinds]}
+        )
+        if form == "one-hot":
+            X = np.column_stack([numbers, np.eye(3)[kinds]])
+        result = fastmmc.cluster(X, 3, random_state=0)
+        assert adjusted_rand_score(y, result.labels) > 0.75
+
+
+def test_levels_are_the_values_but_for_rounding():
+    days = np.arange(18_000, 18_140)
+    for column, n_levels in (
+        (np.sin(2 * np.pi * (days / 7)), 7),
+        (1e3 + np.cos(2 * np.pi * (days / 7)), 4),
+        (1.7e9 + days / 1000.0, 140),
+        (np.append(days, 1e15), 141),
+        (np.append(np.zeros(200), [1e-12, 2e-12]), 3),
+        (np.ones(5), 1),
+    ):
+        found, at = levels_of(column)
+        assert found.size == n_levels
+        assert (np.diff(found) > 0).all()
+        assert_allclose(found[at], column, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("count", "step"), [(90, "D"), (60, "D"), (24, "MS"), (30, "QS")])
+def test_random_dates_beside_clusters_do_not_decide(count, step):
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        y, when = rng.integers(3, size=600), rng.integers(count, size=600)
+        numbers = rng.normal(size=(600, 2)) + 5.0 * np.column_stack([y == 1, y == 2])
+        dates = pd.date_range("2015-01-01", periods=count, freq=step)[when]
+        X = pd.DataFrame({"a": numbers[:, 0], "b": numbers[:, 1], "when": dates})
+        labels = fastmmc.cluster(X, 3, random_state=0).labels
+        assert adjusted_rand_score(y, labels) > 0.85
 
 
 def test_sparse_cells_are_not_dithered():

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from fastmmc.choice.blocked import coarsen_blocks, label_blocks
 from fastmmc.choice.candidates import N_STEPS, Labellings
 from fastmmc.choice.evidence import CLOUDS, compare_with_clouds
+from fastmmc.choice.features import Features
 from fastmmc.choice.given import Given, balance_of, size_rules
 from fastmmc.choice.numbers import DITHERS, Counts, around, mean_errors, mean_scores, spaced
 from fastmmc.choice.results import LEAST_EVIDENCE, ChoiceResult
@@ -180,7 +181,8 @@ def _cluster(call, control):
             run = Run(control, _number_steps(k, least) + N_STEPS)
             count = min(count_cells(n, k or 2), affordable_cells(X, k or 2, call.max_time))
             cells = coarsen(X, count, k or 2, rng, run.look, weights)
-            draws = dithers(cells, points_of(X, cells.seeds), restart_stream(seed, 1), run.look)
+            values = points_of(X, cells.seeds)
+            draws = dithers(cells, values, restart_stream(seed, 1), run.look)
             last = min(most, cells.masses.size - 2)
             number = _choose_number(k, draws, least, last, X, weights, seed, run)
             if k is None:
@@ -189,9 +191,10 @@ def _cluster(call, control):
             keys = given.keys(count, rng)
             if not given.is_empty:
                 cells = cells.split(X, keys, weights)
-                draws = dithers(cells, points_of(X, cells.seeds), restart_stream(seed, 1), run.look)
+                values = points_of(X, cells.seeds)
+                draws = dithers(cells, values, restart_stream(seed, 1), run.look)
             kept, widths = given.of_cells(cells, keys), Widths(cells, run.look)
-            candidates, winner, width = _choose(widths, next(draws), kept, k, rng, run)
+            candidates, winner, width = _choose(widths, next(draws), values, kept, k, rng, run)
         result, landmarks = result_of(X, cells, winner, width, given, keys >= 0, seed, run)
     if not given.is_empty:
         rule = given.rule_of(winner.rule)
@@ -261,7 +264,7 @@ def _cluster_in_blocks(call, control):
         given = Given.of_sizes(call, cells.masses.size, rules)
         kept = given.of_cells(cells, given.known)
         widths = Widths(cells, run.look)
-        candidates, winner, width = _choose(widths, next(draws), kept, k, rng, run)
+        candidates, winner, width = _choose(widths, next(draws), seeds, kept, k, rng, run)
         result, landmarks = label_blocks(call, blocks, sample, winner, width, rules, control)
     goes_on = {"landmarks": landmarks}
     return _choice(call, run, result, candidates, winner, cells, goes_on, number)
@@ -330,13 +333,13 @@ def _number_steps(k, least):
     return 2 * DITHERS + (CLOUDS if least == 1 else 0)
 
 
-def _choose(widths, judging, kept, k, rng, run):
+def _choose(widths, judging, values, kept, k, rng, run):
     """Return the candidates, that which won, and the kernel that it is best predicted with."""
     labellings = Labellings(widths, judging, kept, k, rng, run)
     labellings.begin()
     with run.phase(LABELLINGS_SHARE):
         labellings.go_on()
-    rest = labellings.kernels, k, widths.cells.masses, kept
+    rest = labellings.kernels, k, Features(values, widths.cells.masses), kept
     chosen, interrupted = finish(lambda: vote(labellings.found, *rest))
     if interrupted:
         run.status = Status.INTERRUPTED

@@ -83,23 +83,23 @@ def times_found(agreements):
     return np.sum(agreements > 1.0 - 1e-9, axis=1)
 
 
-def weigh(errors, rules, labellings, k, masses, times, likelihoods=1.0):
+def weigh(errors, rules, labellings, k, masses, times, untold=1.0, likelihoods=1.0):
     """Return the candidates' weights, (m,), which sum to 1.
 
     A power of the evenness of the sizes times the sum over kernels of the roots of 1 / (e f), with
     e and f the errors, (m, kernels, 2), plus the floor, times the likelihoods of what is known,
-    (m, kernels), and the fourth root of how many ``times`` the labelling was found otherwise than
-    by k-means.
+    (m, kernels), and what single features leave ``untold``, and the fourth root of how many
+    ``times`` the labelling was found otherwise than by k-means.
     """
     floors = np.array([MEANS_FLOOR if rule == "k-means" else FLOOR for rule in rules])
     errors = errors + floors[:, None, None]
     weights = np.sum(likelihoods / np.sqrt(np.prod(errors, axis=2)), axis=1)
     weights *= [evenness(labels, k, masses) ** EVENNESS for labels in labellings]
-    weights *= times**REPEATS
+    weights *= untold * times**REPEATS
     return weights / weights.sum()
 
 
-def vote(found, kernels, k, masses, kept):
+def vote(found, kernels, k, features, kept):
     """Return the candidates, the most votes first, that which won, and its kernel.
 
     The judge beside every kernel judges every labelling, and it is predicted with the kernel whose
@@ -110,13 +110,14 @@ def vote(found, kernels, k, masses, kept):
     for labels in labellings:
         if (key := labels.tobytes()) not in known:
             errors = [errors_of(judge.groups, labels, k) for _, judge in kernels]
-            known[key] = errors, [kept.likelihood(judge, labels) for _, judge in kernels]
+            likely = [kept.likelihood(judge, labels) for _, judge in kernels]
+            known[key] = errors, features.untold(labels, k), likely
     judged = [known[labels.tobytes()] for labels in labellings]
-    errors, likely = (np.array(figures) for figures in zip(*judged, strict=True))
-    agreements = np.maximum(agreement(labellings, k, masses), 0.0)
+    errors, *factors = (np.array(figures) for figures in zip(*judged, strict=True))
+    agreements = np.maximum(agreement(labellings, k, features.masses), 0.0)
     searched = np.array([rule != "k-means" for rule in rules])
     times = np.maximum(times_found(agreements[:, searched]), 1)
-    weights = weigh(errors, rules, labellings, k, masses, times, likely)
+    weights = weigh(errors, rules, labellings, k, features.masses, times, *factors)
     votes = agreements**AGREEMENT @ weights
     at_kernel = np.sqrt(np.prod(errors, axis=2))
     widths = [kernels[best][0] for best in at_kernel.argmin(axis=1)]

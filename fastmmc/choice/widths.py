@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import issparse
 
+from fastmmc.choice.features import levels_of
 from fastmmc.data.links import join
 from fastmmc.kernels.factors import DenseFactor, make_factor
 from fastmmc.kernels.gram import Kernel, squared_distances
@@ -37,7 +38,7 @@ def dithered(cells, values, rng):
         return cells
     reach = np.empty_like(values)
     for j, column in enumerate(values.T):
-        levels, at = np.unique(column, return_inverse=True)
+        levels, at = levels_of(column)
         gaps = np.diff(levels, prepend=-np.inf, append=np.inf)
         nearer = np.minimum(gaps[:-1], gaps[1:])
         reach[:, j] = np.where(np.isfinite(nearer), nearer / 2, 0.0)[at]

@@ -1,0 +1,89 @@
+"""How much of a labelling single columns of few values tell."""
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+
+class Features:
+    """The columns in which some points have equal values; those that code a category are one.
+
+    ``values`` (g, d) are those of the cells' seeds, ``masses`` (g,) the points of the cells.
+    """
+
+    def __init__(self, values, masses):
+        self.masses = masses
+        self._within = float(masses @ masses)
+        self._pairs = float(masses.sum()) ** 2 - self._within
+        levels = [] if issparse(values) else [*_features(values)]
+        same = np.array([np.sum(np.bincount(of_each, masses) ** 2) for of_each in levels])
+        same -= self._within
+        # Ordered pairs of points of different cells that have the same value of each feature.
+        self._same = same[same > 0]
+        levels = [levels[j] for j in np.flatnonzero(same > 0)]
+        counts = np.array([of_each.max() + 1 for of_each in levels], dtype=np.int64)
+        self._starts = np.cumsum(counts) - counts
+        g, n_features = masses.size, counts.size
+        at = np.reshape(levels, (n_features, g)) + self._starts[:, None]
+        points = np.tile(masses.astype(np.float64), n_features)
+        # (g, all levels): the points of each cell at its level of each feature.
+        cells = np.tile(np.arange(g), n_features)
+        self._at_levels = csr_matrix((points, (cells, at.ravel())), (g, counts.sum()))
+
+    def untold(self, labels, k):
+        """Return how little single features tell of labels of k clusters, over 0 and up to 1.
+
+        Points of different cells that have the same value are in different clusters with some
+        chance. It is divided by that of any two points, and raised to the power of the chance to
+        have the same value: half for two equally frequent values, a tenth for ten. The least over
+        the features counts.
+        """
+        if not self._same.size:
+            return 1.0
+        g = labels.size
+        clusters = csr_matrix((np.ones(g), (labels, np.arange(g))), (k, g))
+        counts = clusters @ self._at_levels
+        of_levels = np.bincount(counts.indices, counts.data**2, self._at_levels.shape[1])
+        together = np.add.reduceat(of_levels, self._starts) - self._within
+        all_together = np.sum(np.bincount(labels, self.masses) ** 2) - self._within
+        apart = max(1.0 - all_together / self._pairs, 1.0 / g)
+        # Without it, with the root of this, with this and with its square, the mean index of
+        # clusters beside a category is .60, .83, .89 and .89, where the category tells something
+        # .73, .76, .78 and .75, of 26 tables by four seeds .404, .405, .406 and .398.
+        left = np.clip((1.0 - together / self._same) / apart, 1.0 / g, 1.0)
+        return float(np.min(left ** (self._same / self._pairs)))
+
+
+def levels_of(column):
+    """Return the distinct values of a column, in order, and which of them each row has.
+
+    Those that only rounding keeps apart, as of the sines of dates, are the same.
+    """
+    order = np.argsort(column, kind="stable")
+    ordered = column[order]
+    spread = np.median(np.abs(ordered - ordered[ordered.size // 2]))
+    is_first = np.diff(ordered, prepend=-np.inf) > 1e-9 * spread
+    at = np.empty(order.size, dtype=np.int64)
+    at[order] = np.cumsum(is_first) - 1
+    return ordered[is_first], at
+
+
+def _features(values):
+    """Yield the level of each row in each feature.
+
+    Neighbouring columns of two values, of which each row has at most one of the higher, are one
+    category.
+    """
+    category = None
+    for column in values.T:
+        found, levels = levels_of(column)
+        is_binary = found.size == 2
+        if is_binary and category is not None and not np.any(category * levels):
+            category = np.where(levels, category.max() + 1, category)
+            continue
+        if category is not None:
+            yield category
+        category = levels if is_binary else None
+        if not is_binary:
+            yield levels
+    if category is not None:
+        yield category
