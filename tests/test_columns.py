@@ -17,7 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc.data import cells
 from fastmmc.data.coding import as_frame, fit_coding, learn_coding
-from fastmmc.data.columns import CATEGORY_DISTANCE, MISSING_DISTANCE
+from fastmmc.data.columns import CATEGORY_DISTANCE, CYCLES, MISSING_DISTANCE, _turns
 from fastmmc.data.frames import read_series
 
 N = 90
@@ -90,6 +90,18 @@ def test_every_kind_is_told():
     assert list(said) == list(frame) and str(result.coding).count("\n") == 7
     assert result.feature_names_in.tolist() == list(frame)
     assert result.model.n_features == result.coding.n_features == len(result.coding.features)
+
+
+def test_a_date_has_the_same_place_in_all_years():
+    dates = pd.date_range("1960-01-01", "2031-12-31", freq="6h")
+    days = (dates - pd.Timestamp(0)) / pd.Timedelta("1D")
+    of_leap_year = pd.to_datetime("2020-" + dates.strftime("%m-%d %H:%M"))
+    expected = (of_leap_year - pd.Timestamp("2020")) / pd.Timedelta("366D")
+    found = _turns(days.to_numpy(), CYCLES["time of year"])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(_turns(days.to_numpy(), 7.0), days / 7)
+    found = _turns(np.array([np.nan, 0.0]), CYCLES["time of year"])
+    assert np.isnan(found).tolist() == [True, False]
 
 
 def test_all_libraries_are_coded_alike(quiet):
