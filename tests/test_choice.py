@@ -156,7 +156,7 @@ def naive_untold(columns, masses, labels):
         same = weights * (column[:, None] == column)
         if same.any():
             ratio = np.average(apart, weights=same) / np.average(apart, weights=weights)
-            left.append(np.clip(ratio, 1.0 / labels.size, 1.0) ** (same.sum() / weights.sum()))
+            left.append(np.clip(ratio, 1.0 / labels.size, 1.0) ** (1.0 / np.unique(column).size))
     return min(left)
 
 
