@@ -289,6 +289,7 @@ def test_levels_are_the_values_but_for_rounding():
     for column, n_levels in (
         (np.sin(2 * np.pi * (days / 7)), 7),
         (1e3 + np.cos(2 * np.pi * (days / 7)), 4),
+        (np.sin(2 * np.pi * ((7 * days + 3 * (days % 4 == 0)) / 7)), 2),
         (1.7e9 + days / 1000.0, 140),
         (np.append(days, 1e15), 141),
         (np.append(np.zeros(200), [1e-12, 2e-12]), 3),
