@@ -46,7 +46,7 @@ class Candidate:
     weight : float
         Its weight in the vote; all sum to 1.
     vote : float
-        Mean of the squares of its adjusted Rand indices with all candidates, by their weights;
+        Mean of the cubes of its adjusted Rand indices with all candidates, by their weights;
         negative ones count as 0.
     labels : (n,) int64 array
         Clusters 0..k-1 of the cells that the choice was made on; of the points themselves where

@@ -550,10 +550,10 @@ def _circle(days, cycle, weights):
 
 
 def _turns(days, cycle):
-    """Return how many times dates have gone through a cycle, (n,).
+    """Return where dates are in a cycle, (n,), as a share of it; whole turns may be added.
 
-    A date has the same place in all years, which have 366, so that the first days of months do not
-    lie apart by less than a day.
+    All years have 366 places, so that a date has the same one in each, and the first days of a
+    month do not lie less than a day apart.
     """
     if cycle != CYCLES["time of year"]:
         return days / cycle
