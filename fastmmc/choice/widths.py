@@ -30,9 +30,9 @@ def dithered(cells, values, rng):
     the neighbours among the ``values`` of the seeds, (g, d). So columns of few values have no gaps,
     and those of measured numbers stay as they are. Steps are normal, and correlated as the columns
     are: a category that is written as several columns moves towards the others. Three clusters
-    beside a random column of two or three categories have an ARI of .96 and .81 so, and of .30 and
-    .32 where the steps of columns are independent and even; public tables have .395 and .397, and
-    draws without clusters seem to have some as often. Sparse points are returned as they were.
+    beside a random column of two or three categories have a mean ARI of .89 and .89 so, and of .56
+    and .86 where the steps of columns are independent and even.
+    Sparse points are returned as they were.
     """
     if issparse(cells.points):
         return cells
