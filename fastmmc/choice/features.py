@@ -1,7 +1,7 @@
 """How much of a labelling single columns of few values tell."""
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_array, issparse
 
 
 class Features:
@@ -14,7 +14,7 @@ class Features:
         self.masses = masses
         self._within = float(masses @ masses)
         self._pairs = float(masses.sum()) ** 2 - self._within
-        levels = [] if issparse(values) else [*_features(values)]
+        levels = [] if issparse(values) else _features(values)
         same = np.array([np.sum(np.bincount(of_each, masses) ** 2) for of_each in levels])
         same -= self._within
         # Ordered pairs of points of different cells that have the same value of each feature.
@@ -28,7 +28,7 @@ class Features:
         # (all levels, g): the points at each level of each feature, by cell.
         cells = np.tile(np.arange(g), n_features)
         shape = self._counts.sum(), g
-        self._at_levels = csr_matrix((points, (at.ravel(), cells)), shape)
+        self._at_levels = csr_array((points, (at.ravel(), cells)), shape)
 
     def untold(self, labels, k):
         """Return how little single features tell of labels of k clusters, over 0 and up to 1.
@@ -41,7 +41,7 @@ class Features:
         if not self._same.size:
             return 1.0
         g = labels.size
-        clusters = csr_matrix((np.ones(g), labels, np.arange(g + 1)), (g, k))
+        clusters = csr_array((np.ones(g), labels, np.arange(g + 1)), (g, k))
         counts = self._at_levels @ clusters
         firsts = counts.indptr[self._starts]
         together = np.add.reduceat(counts.data**2, firsts) - self._within
@@ -74,22 +74,18 @@ def levels_of(column):
 
 
 def _features(values):
-    """Yield the level of each row in each feature.
+    """Return the level of each row in each feature, a list of (g,).
 
     Neighbouring columns of two values, of which each row has at most one of the higher, are one
-    category.
+    category. Its level 0 is that of rows that have none, if there are any.
     """
-    category = None
+    features, was_binary = [], False
     for column in values.T:
         found, levels = levels_of(column)
         is_binary = found.size == 2
-        if is_binary and category is not None and not np.any(category * levels):
-            category = np.where(levels, category.max() + 1, category)
-            continue
-        if category is not None:
-            yield np.unique(category, return_inverse=True)[1]
-        category = levels if is_binary else None
-        if not is_binary:
-            yield levels
-    if category is not None:
-        yield np.unique(category, return_inverse=True)[1]
+        if is_binary and was_binary and not np.any(features[-1] * levels):
+            features[-1] = np.where(levels, features[-1].max() + 1, features[-1])
+        else:
+            features.append(levels)
+        was_binary = is_binary
+    return [levels - levels.min() for levels in features]
