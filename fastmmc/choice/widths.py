@@ -7,13 +7,12 @@ import numpy as np
 from scipy.sparse import issparse
 
 from fastmmc.choice.features import levels_of
-from fastmmc.data.links import join
 from fastmmc.kernels.factors import DenseFactor, make_factor
 from fastmmc.kernels.gram import Kernel, squared_distances
 from fastmmc.kernels.nystroem import Form
 from fastmmc.rls.engine import _loops_trees as loops
 from fastmmc.rls.engine.coarse import MANY, Coarsening
-from fastmmc.rls.engine.groups import Groups
+from fastmmc.rls.engine.groups import Groups, parts_of
 
 # lam of the narrow kernels, of up to MANY points; of more all lam are in proportion to them, so
 # that what a hat matrix tells of a cluster of a given share does not change with n.
@@ -69,17 +68,15 @@ class Genie:
         first, second = np.empty((2, n - 1), dtype=np.int64)
         length = np.empty(n - 1)
         loops.spanning_tree(distances, first, second, length)
-        by_length = np.argsort(length, kind="stable")
-        self._edges = np.stack([first, second])[:, by_length]
-        self._orders = np.empty((len(GINIS), n - 1), dtype=np.int64)
-        for most_gini, order in zip(GINIS, self._orders, strict=True):
-            loops.order_merges(*self._edges, most_gini, order)
+        edges = np.take([first, second], np.argsort(length, kind="stable"), axis=1)
+        self._merges, order = {}, np.empty(n - 1, dtype=np.int64)
+        for gini in GINIS:
+            loops.order_merges(*edges, gini, order)
+            self._merges[gini] = np.take(edges, order, axis=1)
 
     def cut(self, k):
         """Return the labels of k clusters by threshold."""
-        n = self._edges.shape[1] + 1
-        pairs = zip(GINIS, self._orders, strict=True)
-        return {gini: join(self._edges[:, order[: n - k]].T, n) for gini, order in pairs}
+        return {gini: parts_of(merges, k) for gini, merges in self._merges.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -174,3 +174,29 @@ def order_merges(first, second, most_gini, order):
         clusters[sizes[b]] -= 1
         sizes[a] += sizes[b]
         clusters[sizes[a]] += 1
+
+
+@njit
+def join_merged(first, second, labels):
+    """Fill ``labels`` (n,) with numbers of what merges join, which rise with the first ones.
+
+    SciPy's connected components take a tenth of the time in which a number of clusters is chosen.
+    """
+    for i in range(labels.size):
+        labels[i] = i
+    for t in range(first.size):
+        a, b = first[t], second[t]
+        while labels[a] != a:
+            labels[a] = labels[labels[a]]
+            a = labels[a]
+        while labels[b] != b:
+            labels[b] = labels[labels[b]]
+            b = labels[b]
+        labels[max(a, b)] = min(a, b)
+    count = 0
+    for i in range(labels.size):
+        if labels[i] == i:
+            labels[i] = count
+            count += 1
+        else:
+            labels[i] = labels[labels[i]]

@@ -14,12 +14,11 @@ import numpy as np
 from scipy.linalg import eigh, polar, qr
 
 from fastmmc.core.jit import read_only
-from fastmmc.data.links import join
 from fastmmc.data.sizes import are_within, fit_sizes
 from fastmmc.kernels.factors import leave_one_out_residuals
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine import _loops_trees as ward
+from fastmmc.rls.engine import _loops_trees as trees
 
 # A change of the cost below this, or below this share of the mass where sizes are ruled, is
 # rounding.
@@ -126,7 +125,7 @@ class Groups:
         masses = np.bincount(members, weights=self.masses).astype(np.int64)
         if self.dense:
             matrix = np.zeros((masses.size, masses.size))
-            ward.merge_groups(self.matrix, members, None, matrix)
+            trees.merge_groups(self.matrix, members, None, matrix)
         else:
             sums = sums_of(self.matrix, members, masses.size)
             matrix = sums @ sums.T
@@ -170,17 +169,17 @@ class Groups:
 
     @cached_property
     def tree(self):
-        """Ward's merges in the metric of R: pairs in the order of their heights, (g - 1, 2)."""
+        """Ward's merges in the metric of R: pairs in the order of their heights, (2, g - 1)."""
         D = np.empty((self.n, self.n))
-        ward.fill_merges(self.matrix, self.masses, D)
+        trees.fill_merges(self.matrix, self.masses, D)
         pairs = np.empty((2, self.n - 1), dtype=np.int64)
         height = np.empty(self.n - 1)
-        ward.agglomerate(D, self.masses.astype(np.float64), *pairs, height)
-        return pairs[:, np.argsort(height, kind="stable")].T
+        trees.agglomerate(D, self.masses.astype(np.float64), *pairs, height)
+        return np.take(pairs, np.argsort(height, kind="stable"), axis=1)
 
     def cut(self, count):
         """Return which of ``count`` parts of the tree each group belongs to."""
-        return join(self.tree[: max(0, self.n - count)], self.n)
+        return parts_of(self.tree, count)
 
     def coarse(self, count):
         """Return at most ``count`` groups to search in place of these, and which each is in."""
@@ -276,6 +275,14 @@ class Groups:
             loops.swap(state, self.least, 4 * self.n**2)
             self.settle(state)
         return int(state.pos[loops.MOVES]) - before
+
+
+def parts_of(merges, count):
+    """Return which of so many parts of a tree each leaf is in, by merges in order, (2, n - 1)."""
+    n = merges.shape[1] + 1
+    labels = np.empty(n, dtype=np.int64)
+    trees.join_merged(*merges[:, : max(0, n - count)], labels)
+    return labels
 
 
 def nearness(state, sums, masses):

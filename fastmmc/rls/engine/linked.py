@@ -21,7 +21,7 @@ from fastmmc.data.links import Links, join
 from fastmmc.data.sizes import are_within, reorder_to_targets
 from fastmmc.kernels.factors import DenseFactor
 from fastmmc.rls.engine import _loops_groups as loops
-from fastmmc.rls.engine import _loops_trees as ward
+from fastmmc.rls.engine import _loops_trees as trees
 from fastmmc.rls.engine.coarse import mass_unit, masses_of
 from fastmmc.rls.engine.groups import Groups, fitted
 
@@ -258,7 +258,7 @@ class Merging:
         if dense and not (n == g and (self.scales == 1.0).all()):
             memory.check_memory(g, np.dtype(np.float64), what="matrix of linked points")
             matrix = np.zeros((g, g))
-            ward.merge_groups(factor.R, self.members, self.scales, matrix)
+            trees.merge_groups(factor.R, self.members, self.scales, matrix)
         elif n > g:
             rows = self.scales, self.members, np.arange(n + 1)
             matrix = csr_array(rows, shape=(n, g)).T @ matrix
