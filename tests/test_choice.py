@@ -613,7 +613,7 @@ def test_stops_with_the_best_so_far(n_steps, how, status, text):
 )
 def test_an_interrupt_of_the_vote_loses_nothing(module, part, monkeypatch):
     X, _ = blobs([60, 30, 15])
-    whole = fastmmc.cluster(X, 3, random_state=0)
+    whole = fastmmc.cluster(X, 3, standardize=False, random_state=0)
     made, work = [], getattr(module, part)
 
     def interrupted(*given):
@@ -624,7 +624,7 @@ def test_an_interrupt_of_the_vote_loses_nothing(module, part, monkeypatch):
 
     monkeypatch.setattr(module, part, interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        result = fastmmc.cluster(X, 3, random_state=0)
+        result = fastmmc.cluster(X, 3, standardize=False, random_state=0)
     assert result.status == Status.INTERRUPTED and len(made) == 2
     assert_array_equal(result.labels, whole.labels)
 
@@ -683,7 +683,7 @@ def test_clouds_are_drawn_if_there_was_time_for_one_number(monkeypatch):
         try_one(counts, k, widths)
 
     monkeypatch.setattr(Counts, "_try", stop_behind_first)
-    result = fastmmc.cluster(blobs([40, 30, 20])[0], random_state=0)
+    result = fastmmc.cluster(blobs([40, 30, 20])[0], standardize=False, random_state=0)
     assert list(result.errors) == [2] and result.evidence > LEAST_EVIDENCE
 
 
@@ -808,7 +808,7 @@ def test_stops_among_the_numbers(monkeypatch, how, status, text):
 
     monkeypatch.setattr(Counts, "_try", note)
     with pytest.warns(ConvergenceWarning, match=text):
-        result = fastmmc.cluster(X, callback=callback, random_state=0)
+        result = fastmmc.cluster(X, standardize=False, callback=callback, random_state=0)
     assert result.status == status
     assert heard[-1].n_init == methods._number_steps(None, 1) + N_STEPS
     assert list(result.scores) == [2, 3, 4]

@@ -12,12 +12,15 @@ from scipy.sparse import csr_array, csr_matrix
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_union
 from sklearn.preprocessing import StandardScaler
 
 import fastmmc
 from fastmmc import plotting
+from fastmmc.choice import units
+from fastmmc.choice.units import are_better_scaled
 from fastmmc.data.columns import CATEGORY_DISTANCE
 from fastmmc.data.standardization import fit_scaler
 from fastmmc.data.units import have_different_units
@@ -304,6 +307,48 @@ def test_the_choice_leaves_columns_that_share_a_unit():
     raw = fastmmc.cluster(X, 3, standardize=False, random_state=0)
     assert_array_equal(raw.labels, result.labels)
     assert fastmmc.AutoMMC(3, random_state=0).fit(csr_array(X)).predict(X[:2]).size == 2
+
+
+def test_the_choice_standardises_where_clusters_then_agree():
+    """The spans differ by less than what is warned of: raw, prices cut the clusters."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=400)
+    X = np.c_[rng.normal(size=(400, 3)) + 5.0 * np.eye(3)[y], rng.lognormal(3.0, 1.0, 400).round(2)]
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "price"]).assign(id=range(400))
+    assert not have_different_units(X)
+    with pytest.warns(UserWarning, match="'id' is left out"):
+        results = [fastmmc.cluster(given, 3, random_state=0) for given in (X, frame)]
+    for result in results:
+        assert result.params["standardize"] is True
+        assert adjusted_rand_score(y, result.labels) > 0.95
+    raw = fastmmc.cluster(X, 3, standardize=False, random_state=0)
+    assert adjusted_rand_score(y, raw.labels) < 0.9
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        short = fastmmc.cluster(X, 3, random_state=0, max_time=0.02)
+    assert short.params["standardize"] is False
+
+
+def test_units_are_those_of_as_many_rows_as_weights_say(rng):
+    y = rng.integers(3, size=150)
+    X = np.c_[rng.normal(size=(150, 2)) + 6.0 * np.eye(3, 2)[y], rng.lognormal(3.0, 1.0, 150)]
+    weights = rng.integers(3, size=150)
+    assert are_better_scaled(X, weights.astype(float), k=3)
+    assert are_better_scaled(np.repeat(X, weights, axis=0), k=3)
+    assert not are_better_scaled(X, k=1) and not are_better_scaled(X[:19], k=2)
+    assert not are_better_scaled(np.where(X > 30, np.inf, X), k=3)
+    # Somebody has standardised the columns; those of two values are not tried with less weight.
+    X = StandardScaler().fit_transform(np.c_[X, rng.random(150) < 0.2])
+    assert not are_better_scaled(X, k=3)
+
+
+@pytest.mark.jit
+def test_an_interrupt_among_units_is_one_of_the_call(monkeypatch):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(units, "vote", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fastmmc.cluster(np.random.default_rng(0).normal(size=(50, 2)), 2)
 
 
 def coded(*columns):

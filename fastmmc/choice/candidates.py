@@ -68,14 +68,18 @@ class Labellings:
             self._add("genie", g, genie[g])
 
     def go_on(self):
-        """Make the others."""
-        kept, cells = self._kept, self._widths.cells
+        """Make the others that take no search."""
+        cells = self._widths.cells
         k = min(self._k, cells.masses.size)  # in blocks, equal points are one cell
         for seed in self._rng.integers(2**31, size=N_MEANS):
             labels, _ = k_means(cells.points, k, seed, cells.masses, look=self._run.look)
             self._add("k-means", None, labels)
         for kernel, judge in zip(KERNELS[1:], JUDGES[1:], strict=True):
             self._cut(kernel, judge)
+
+    def search(self):
+        """Make those that are searched."""
+        kept = self._kept
         for groups, start in zip(self.groups, self._starts, strict=True):
             self._search("free", groups, True, kept.free, [start], 1)
         for groups in self.groups:

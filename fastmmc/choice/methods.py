@@ -16,6 +16,7 @@ from fastmmc.choice.given import Given, balance_of, size_rules
 from fastmmc.choice.numbers import DITHERS, Counts, around, mean_errors, mean_scores, spaced
 from fastmmc.choice.results import LEAST_EVIDENCE, ChoiceResult
 from fastmmc.choice.running import Run
+from fastmmc.choice.units import are_better_scaled
 from fastmmc.choice.vote import vote
 from fastmmc.choice.whole import affordable_cells, result_of
 from fastmmc.choice.widths import LAM, Widths, dithers
@@ -24,6 +25,7 @@ from fastmmc.core.declare import function_of, parameter, told
 from fastmmc.core.execution import (
     RunControl,
     finish,
+    is_first,
     restart_stream,
     show_progress,
     warn_if_stopped,
@@ -80,8 +82,8 @@ class ChoiceParameters(Execution, Trimming, SizeParameters, Metric, Standardizat
     standardize: bool | Literal["auto"] = parameter(  # type: ignore[assignment]
         default="auto",
         doc="""
-        Scale columns to mean 0 and standard deviation 1 first. "auto": if their units seem to
-        differ.
+        Scale columns to mean 0 and standard deviation 1 first. "auto": if clusters then agree
+        better.
         """,
     )
     max_k: int | None = parameter(
@@ -102,6 +104,15 @@ class _ChoiceCall(ChoiceParameters, Weights, Guidance, Clusters, Points):
         kw_only=False,
         doc='Number of clusters, 1 <= k <= n. "auto": 1 to ``max_k``.',
     )
+
+    def settle_units(self, points, weights=None):
+        """Put True or False in place of "auto" in ``standardize``, by dense points, and return it.
+
+        Nobody is warned of units that were compared.
+        """
+        is_first("units")
+        self.standardize = are_better_scaled(points, weights, k=self.k, max_time=self.max_time)
+        return self.standardize
 
 
 def _source_of_scores(call):
@@ -339,6 +350,7 @@ def _choose(widths, judging, values, kept, k, rng, run):
     labellings.begin()
     with run.phase(LABELLINGS_SHARE):
         labellings.go_on()
+        labellings.search()
     rest = labellings.kernels, k, Features(values, widths.cells.masses), kept
     chosen, interrupted = finish(lambda: vote(labellings.found, *rest))
     if interrupted:

@@ -2,11 +2,13 @@
 
 import sys
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from fastmmc.choice.units import are_better_scaled
 from fastmmc.cli import common, parquet, sources, tables
 from fastmmc.cli.columns import COLUMNS, DROP, LISTED
 from fastmmc.cli.common import Option
@@ -131,7 +133,7 @@ def add_command(commands):
         "--standardize",
         action="store_true",
         help=f"scale columns to mean 0 and deviation 1, binary ones less; {CHOOSER} does it by "
-        "itself where columns seem to have different units",
+        "itself where clusters then agree better",
     )
     given.add_argument(
         "--fill-missing",
@@ -216,13 +218,16 @@ def _cluster(args):
         import_bokeh()
     if args.model is not None:
         common.check_output(args.model, (".npz",), "the name of --model", args.source)
-    scaled = args.standardize or (method.name == CHOOSER and "auto")
+    scaled = args.standardize
     if params.get("metric", "euclidean") != "euclidean":
         scaled = None
+    elif method.name == CHOOSER and not scaled:
+        named = {name: params.get(name) for name in ("k", "max_time")}
+        scaled = partial(are_better_scaled, **named)
     large = parquet.find_large(args, method.name)
     if large is not None and _goes_in_blocks(large, args, given):
         settings = _settings_of_state(args, method, given)
-        with large.points(args.state, settings, scaled == "auto") as points:
+        with large.points(args.state, settings, scaled) as points:
             result = _cluster_points(args, method, params, points)
             if result.status != Status.INTERRUPTED:
                 parquet.remove_state(points.X)

@@ -27,7 +27,7 @@ from fastmmc.data.columns import LARGEST, check_finite
 from fastmmc.data.frames import Frame, Values
 from fastmmc.data.passes import Passes, damaged, digest_of
 from fastmmc.data.suspects import Look
-from fastmmc.data.units import MOST_NUMBERS, have_different_units
+from fastmmc.data.units import MOST_NUMBERS
 
 # A file of more numbers than this is worked on in blocks: with pandas it would take over a GB.
 LARGE_FILE = 2**25
@@ -116,26 +116,26 @@ class LargeFile:
         )
 
     @contextmanager
-    def points(self, state, settings, has_units):
-        """Yield the points, in a memory map; ``has_units`` scales columns of different units.
+    def points(self, state, settings, scaled):
+        """Yield the points, in a memory map; ``scaled`` is as for :func:`fit_coding`.
 
         A run that goes on from a state must have the same ``settings``, its options.
         """
-        passes, scaled = Passes(state, common.show), bool(settings["--standardize"])
+        passes = Passes(state, common.show)
         if state is None:
             with temporary_folder() as folder:
-                yield self._converted(folder, passes, scaled, has_units)
+                yield self._converted(folder, passes, scaled)
             return
         with locked(state):
             _begin(state, settings | {"SOURCE": digest_of(self.path)}, self.path)
             try:
-                yield self._converted(state, passes, scaled, has_units)
+                yield self._converted(state, passes, scaled)
             except KeyboardInterrupt:
                 text = "interrupted before there was a result; the same command goes on from there"
                 raise KeyboardInterrupt(text) from None
 
-    def _converted(self, folder, passes, scaled, has_units):
-        coding = self._coding(passes, scaled, has_units)
+    def _converted(self, folder, passes, scaled):
+        coding = self._coding(passes, scaled)
         sources.tell_unless_plain(self.path, coding, self.columns)
         used = [i for i, column in enumerate(coding.columns) if column.width]
         kinds = [self._file.schema_arrow.field(coding.columns[i].name).type for i in used]
@@ -157,14 +157,15 @@ class LargeFile:
                 y = sources.classes_of(self._file.read([column]).to_pandas()[column])
         return sources.Points(X, y, self.columns.of(coding), None, coding)
 
-    def _coding(self, passes, scaled, has_units):
+    def _coding(self, passes, scaled):
         """Return how the columns become points, by the figures of all rows."""
         passes.begin()
         means, scales, some, look = passes.recall("scan", partial(self._scan, passes))
         look = Look(*look)
-        if has_units and not scaled and have_different_units(some):
-            common.note(self.path, "columns of different units, which are scaled")
-            scaled = True
+        if callable(scaled) and (scaled := scaled(some)):
+            common.note(
+                self.path, "columns are scaled: their units differ, or clusters agree better"
+            )
         names, keeps_all = self.columns.names, self._keeps_all
         for i in np.flatnonzero(np.abs(look.ends).max(axis=0) > LARGEST):
             if keeps_all or np.ptp(look.ends[:, i]) > 0:

@@ -86,7 +86,7 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
 
     Notes on standard error tell what was done with each column, unless all are numbers and none is
     missing. ``marks_missing`` has a column mark missing numbers; ``scaled`` is as for
-    :func:`learn_coding`, but that "auto" leaves matrices to the method.
+    :func:`fit_coding`.
     """
     found, y, columns = _read(source, asked, encoding)
     is_table = isinstance(found, Frame)
@@ -94,7 +94,9 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
         frame = found if is_table else _frame_of(found)
         keeps_all = asked.are_listed or not is_table
         options = {"marks_missing": marks_missing, "decimal": decimal}
-        coding = fit_coding(frame, keeps_all=keeps_all, scaled=scaled, **options)
+        # What is asked of points is for the method to ask, unless they are coded.
+        asks = is_table or not callable(scaled) or np.isnan(found).any()
+        coding = fit_coding(frame, keeps_all=keeps_all, scaled=asks and scaled, **options)
         undecided = frame if decimal is None else None
         is_told = tell_unless_plain(source, coding, columns, undecided, compares=True)
         if not is_told and not (is_table or scaled is True):

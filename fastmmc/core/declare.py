@@ -351,6 +351,8 @@ def _in_numbers(call):
         return None
     has_units = metric == "euclidean" and not callable(getattr(call, "kernel", None))
     scaled = getattr(call, "standardize", False) if has_units else None
+    if scaled == "auto":
+        scaled = call.settle_units
     weights = getattr(call, "sample_weight", None)
     if is_frame(call.X):
         weights = validation.check_sample_weight(weights, call.X.shape[0])

@@ -30,7 +30,7 @@ from fastmmc.data.columns import (
 )
 from fastmmc.data.frames import Frame, is_frame, read_frame, read_values
 from fastmmc.data.suspects import look_at, warn_of_suspects
-from fastmmc.data.units import have_different_units, warn_of_units
+from fastmmc.data.units import warn_of_units
 from fastmmc.kernels.gram import BLOCK, evenly
 
 # Missing cells are the means of this many of the nearest rows, of so many. If 30 % of the cells are
@@ -263,7 +263,7 @@ def look_at_units(coding, frame, *, warns):
     """Warn of columns of numbers in different units; marks of missing cells are none."""
     used = coding.used
     if warns and not coding.is_scaled and all(column.kind == "numbers" for column in used):
-        warn_of_units(_numbers_of(coding.columns, frame), [column.name for column in used])
+        warn_of_units(_numbers_of(coding.columns, frame)[0], [column.name for column in used])
     is_first("units")
 
 
@@ -291,9 +291,10 @@ def kinds_of(
 def fit_coding(frame, *, scaled=False, weights=None, **options) -> Coding:
     """Return how the columns of a table become numbers.
 
-    Columns of numbers are brought to deviation 1 where the table holds anything else, or all are to
-    be ``scaled``: "auto" does that if their units differ. A row of weight s, of ``weights`` (n,),
-    counts as s rows. Other ``options`` are those of :func:`kinds_of`.
+    Columns of numbers are brought to deviation 1 where the table holds anything else, or if it is
+    to be ``scaled``, which a function may tell of columns of numbers and the weights of their rows.
+    A row of weight s, of ``weights`` (n,), counts as s rows. Other ``options`` are those of
+    :func:`kinds_of`.
     """
     columns: Any = kinds_of(frame, weights=weights, **options)
     kinds = {column.kind for column in columns if column.width}
@@ -303,8 +304,8 @@ def fit_coding(frame, *, scaled=False, weights=None, **options) -> Coding:
             + first_of([f"{column.name!r} is {column.said}" for column in columns], "; ")
         )
     is_mixed = scaled is True or len(kinds) > 1
-    if scaled == "auto" and kinds == {"numbers"}:
-        is_mixed = have_different_units(_numbers_of(columns, frame), weights)
+    if callable(scaled) and kinds == {"numbers"}:
+        is_mixed = scaled(*_numbers_of(columns, frame, weights))
     times = np.ones(frame.n_rows) if weights is None else weights
     has_gaps, suspects = False, []
     for i, (column, values) in enumerate(zip(columns, frame.columns, strict=True)):
@@ -333,11 +334,19 @@ def fit_coding(frame, *, scaled=False, weights=None, **options) -> Coding:
     return Coding(tuple(columns), is_mixed, rows, as_counts(times)[some])
 
 
-def _numbers_of(columns, frame):
-    """Return the columns of numbers in use as they are, (n, c) float64, missing cells filled."""
-    pairs = zip(columns, frame.columns, strict=True)
-    numbers = [(column.read(values)[0], column.fill) for column, values in pairs if column.width]
-    return np.column_stack([np.where(np.isnan(cells), fill, cells) for cells, fill in numbers])
+def _numbers_of(columns, frame, weights=None):
+    """Return the columns of numbers in use as they are, (m, c) float64, and weights of the rows.
+
+    These are the rows where no cell is missing; if they are fewer than half, all, with medians:
+    by these 15 missing cells of iris make units of columns that share one.
+    """
+    pairs = [(c, v) for c, v in zip(columns, frame.columns, strict=True) if c.width]
+    numbers = np.column_stack([column.read(values)[0] for column, values in pairs])
+    gaps = np.isnan(numbers)
+    whole = ~gaps.any(axis=1)
+    if 2 * np.count_nonzero(whole) < whole.size:
+        return np.where(gaps, [column.fill for column, _ in pairs], numbers), weights
+    return numbers[whole], weights if weights is None else weights[whole]
 
 
 def plain_coding(names) -> Coding:

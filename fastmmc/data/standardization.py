@@ -8,20 +8,19 @@ from sklearn.preprocessing import StandardScaler
 
 from fastmmc.core import validation
 from fastmmc.core.column_names import Named
-from fastmmc.core.execution import is_first
+from fastmmc.core.display import OneLine
 from fastmmc.core.saving import stored
 from fastmmc.data.blocks import in_blocks
 from fastmmc.data.columns import binary_scale
-from fastmmc.data.copies import Copies
+from fastmmc.data.copies import Copies, unless_ones
 from fastmmc.data.metrics import has_metric, make_points
-from fastmmc.data.units import have_different_units
 
 FLOATS = [np.float64, np.float32]
 
 
 @stored(mean="f8:d", scale="f8:d")
-@dataclass(frozen=True, eq=False)
-class Scaler:
+@dataclass(frozen=True, eq=False, repr=False)
+class Scaler(OneLine):
     """What a StandardScaler has learnt, in a form that files can hold."""
 
     scale: np.ndarray  # (d,), > 0
@@ -77,8 +76,8 @@ class Units:
 def in_units(call):
     """Return the call with points in the metric and units that it names, and these :class:`Units`.
 
-    "auto" standardises what would be warned of; both are settled here, before the solver checks X.
-    Points in blocks stay as they are, and the warning stands. A factor knows what made its points.
+    "auto" is settled here, before the solver checks X, unless a coding has done it. Points in
+    blocks stay as they are, and are warned of. A factor knows what made its points.
     """
     scaler, standardize = None, getattr(call, "standardize", False)
     if has_metric(call):
@@ -87,8 +86,8 @@ def in_units(call):
         call = replace(call, standardize=False)
     elif standardize == "auto":
         X = validation.check_matrix(call.X, dtype=FLOATS, accept_sparse="csr")
-        call = replace(call, X=X, standardize=have_different_units(X, _weights(call, X)))
-        is_first("units")
+        call = replace(call, X=X)
+        call.settle_units(X, _weights(call, X))
     if scaler is None and getattr(call, "standardize", False):
         call, scaler = _standardized(call)
     if isinstance(call.X, Named):
@@ -109,7 +108,7 @@ def _standardized(call):
     X = validation.check_matrix(call.X, dtype=FLOATS, accept_sparse="csr")
     weights, rows = _weights(call, X), X
     if weights is not None:
-        rows, weights = X[weights > 0], weights[weights > 0]
+        rows, weights = X[weights > 0], unless_ones(weights[weights > 0])
     copies = Copies.of(rows, weights)
     if copies is not None:  # for all digits to be the same
         rows, weights = rows[copies.first], copies.weights

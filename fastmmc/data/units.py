@@ -95,12 +95,17 @@ def have_different_units(points, weights=None):
     """
     if issparse(points):
         return False
-    if weights is not None:
-        # Rows in order, each about as often as its weight says.
-        cumulated = np.cumsum(weights)
-        n = int(min(_most_rows(points), np.ceil(cumulated[-1] / weights[weights > 0].min())))
-        points = points[np.searchsorted(cumulated, cumulated[-1] * (np.arange(n) + 0.5) / n)]
+    points = some_of(points, weights, _most_rows(points))
     return points.shape[0] >= LEAST_POINTS and _lost(*_spans(points)).size > 0
+
+
+def some_of(points, weights, most):
+    """Return at most so many of the points, in order, each about as often as its weight says."""
+    if weights is None:
+        return points[evenly(points.shape[0], most)]
+    cumulated = np.cumsum(weights)
+    n = int(min(most, np.ceil(cumulated[-1] / weights[weights > 0].min())))
+    return points[np.searchsorted(cumulated, cumulated[-1] * (np.arange(n) + 0.5) / n)]
 
 
 def _most_rows(points):

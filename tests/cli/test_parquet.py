@@ -289,7 +289,7 @@ def test_ids_units_and_labels(points, tmp_path, capsys):
     scaled = "numbers, scaled"
     said = [["nr", IDS], ["a", scaled], ["same", "left out, as it is 3 in all rows"], ["b", scaled]]
     assert report["columns"] == said
-    assert "columns of different units, which are scaled" in told and "'nr': left out" in told
+    assert "columns are scaled: their units differ" in told and "'nr': left out" in told
     Z = frame[["a", "b"]].to_numpy(np.float64)
     Z = ((Z - Z.mean(axis=0)) / Z.std(axis=0)).astype(np.float32)
     expected = in_blocks(Z, tmp_path, random_state=0)
