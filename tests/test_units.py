@@ -334,7 +334,7 @@ def test_units_are_those_of_as_many_rows_as_weights_say(rng):
     weights = rng.integers(3, size=150)
     assert are_better_scaled(X, weights.astype(float), k=3)
     assert are_better_scaled(np.repeat(X, weights, axis=0), k=3)
-    assert not are_better_scaled(X, k=1) and not are_better_scaled(X[:19], k=2)
+    assert not are_better_scaled(X, k=1) and not are_better_scaled(X[:19], k=3)
     assert not are_better_scaled(np.where(X > 30, np.inf, X), k=3)
     # Somebody has standardised the columns; those of two values are not tried with less weight.
     X = StandardScaler().fit_transform(np.c_[X, rng.random(150) < 0.2])

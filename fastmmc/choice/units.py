@@ -13,6 +13,7 @@ from fastmmc.choice.running import Run
 from fastmmc.choice.vote import vote
 from fastmmc.choice.widths import Widths, dithers
 from fastmmc.core.execution import RunControl, restart_stream, without_warnings
+from fastmmc.core.threads import one_blas_thread
 from fastmmc.data.columns import LARGEST
 from fastmmc.data.sizes import size_rule
 from fastmmc.data.standardization import fit_scaler
@@ -52,23 +53,22 @@ ROUNDING = 1e-5
 def are_better_scaled(points, weights=None, *, k, max_time=None):
     """Return whether columns differ in units, or labellings agree far better if standardised.
 
-    ``points`` (n, d) are dense; a point of weight s, of ``weights`` (n,), stands for s equal ones.
-    Labellings are asked if k is a number. The same points always have the same units, if
-    ``max_time`` is enough.
+    A point of weight s, of ``weights`` (n,), stands for s equal ones. Labellings are asked if k is
+    a number, of dense points. The same points always have the same units, if ``max_time`` is
+    enough.
     """
-    if k == 1 or issparse(points) or not _are_small(points):
-        return False
     if have_different_units(points, weights):
         return True
-    if not isinstance(k, int) or k < 1 or points.shape[0] < LEAST_POINTS:
-        return False
-    if _are_standardised(points, weights):
+    if not isinstance(k, int) or k < 2 or issparse(points) or not _are_small(points):
         return False
     rows = some_of(points, weights, min(ROWS + ROWS_EACH * k, MOST_ROWS)).astype(np.float64)
-    k = min(k, max(2, rows.shape[0] // ROWS_EACH))
+    if rows.shape[0] < LEAST_POINTS or _are_standardised(points, weights):
+        return False
+    k = min(k, rows.shape[0] // ROWS_EACH)
     time = None if max_time is None else SHARE * max_time
-    raw = _agreement(rows, k, time)
-    scaled = _agreement(fit_scaler(rows).transform(rows), k, time)
+    with one_blas_thread():
+        raw = _agreement(rows, k, time)
+        scaled = _agreement(fit_scaler(rows).transform(rows), k, time)
     return 0.0 < AHEAD * raw < scaled
 
 

@@ -337,8 +337,8 @@ def fit_coding(frame, *, scaled=False, weights=None, **options) -> Coding:
 def _numbers_of(columns, frame, weights=None):
     """Return the columns of numbers in use as they are, (m, c) float64, and weights of the rows.
 
-    These are the rows where no cell is missing; if they are fewer than half, all, with medians:
-    by these 15 missing cells of iris make units of columns that share one.
+    These are the rows where no cell is missing, or if they are fewer than half all, with medians.
+    With medians everywhere, iris is standardised if 15 of its cells are missing.
     """
     pairs = [(c, v) for c, v in zip(columns, frame.columns, strict=True) if c.width]
     numbers = np.column_stack([column.read(values)[0] for column, values in pairs])
