@@ -683,7 +683,7 @@ def test_clouds_are_drawn_if_there_was_time_for_one_number(monkeypatch):
         try_one(counts, k, widths)
 
     monkeypatch.setattr(Counts, "_try", stop_behind_first)
-    result = fastmmc.cluster(blobs([40, 30, 20])[0], standardize=False, random_state=0)
+    result = fastmmc.cluster(blobs([40, 30, 20])[0], random_state=0)
     assert list(result.errors) == [2] and result.evidence > LEAST_EVIDENCE
 
 
@@ -808,7 +808,7 @@ def test_stops_among_the_numbers(monkeypatch, how, status, text):
 
     monkeypatch.setattr(Counts, "_try", note)
     with pytest.warns(ConvergenceWarning, match=text):
-        result = fastmmc.cluster(X, standardize=False, callback=callback, random_state=0)
+        result = fastmmc.cluster(X, callback=callback, random_state=0)
     assert result.status == status
     assert heard[-1].n_init == methods._number_steps(None, 1) + N_STEPS
     assert list(result.scores) == [2, 3, 4]

@@ -82,7 +82,7 @@ class ChoiceParameters(Execution, Trimming, SizeParameters, Metric, Standardizat
     standardize: bool | Literal["auto"] = parameter(  # type: ignore[assignment]
         default="auto",
         doc="""
-        Scale columns to mean 0 and standard deviation 1 first. "auto": if clusters then agree
+        Scale columns to mean 0 and deviation 1 first. "auto": if units differ or clusters agree
         better.
         """,
     )

@@ -36,18 +36,14 @@ AHEAD = 1.3
 # Rows that are clustered, how many more for each cluster, and the most. By the votes of 300, 400
 # and 600 rows and no spans the figures are .831, .829 and .836, .911, .908 and .909, .584, .585 and
 # .583, .77, .79 and .79. The votes for 100 clusters of birch2 are .45 raw and .47 standardised by
-# 400 rows, .68 and .43 by 700.
+# 400 rows, .68 and .43 by 700. 1,500 rows of 1,000 clusters take 3.4 s.
 ROWS = 400
 ROWS_EACH = 5
 MOST_ROWS = 1_500
 
-# The share of max_time by which each of both must have been clustered; columns else stay raw.
+# The share of max_time by which each of both must have been clustered; columns else stay raw. Six
+# calls of .3 and 1 s, of 20,000 points in 3 to 1,000 clusters, end no later than by spans alone.
 SHARE = 0.1
-
-# Deviations that differ by less, as a share, are one, of columns that somebody has standardised.
-# If those of two values are then still tried with less weight, the mean index of 26 tables by three
-# seeds is .405, not .412.
-ROUNDING = 1e-5
 
 
 def are_better_scaled(points, weights=None, *, k, max_time=None):
@@ -78,10 +74,14 @@ def _are_small(points):
 
 
 def _are_standardised(points, weights):
-    """Return whether all columns that vary have one deviation."""
+    """Return whether all columns that vary have one deviation, as somebody has standardised them.
+
+    If those of two values are then still tried with less weight, the mean index of 26 tables by
+    three seeds is .405, not .412.
+    """
     deviations = np.sqrt(StandardScaler().fit(points, sample_weight=weights).var_)
-    deviations = deviations[deviations > 0]
-    return deviations.size == 0 or np.ptp(deviations) <= ROUNDING * deviations.max()
+    varying = deviations[deviations > 0]
+    return np.allclose(varying, varying.max(initial=0.0), atol=0.0)
 
 
 def _agreement(points, k, max_time):

@@ -133,7 +133,7 @@ def add_command(commands):
         "--standardize",
         action="store_true",
         help=f"scale columns to mean 0 and deviation 1, binary ones less; {CHOOSER} does it by "
-        "itself where clusters then agree better",
+        "itself where units differ or clusters then agree better",
     )
     given.add_argument(
         "--fill-missing",
